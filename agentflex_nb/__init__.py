@@ -1,0 +1,1 @@
+"""agentflex_nb."""

@@ -1,0 +1,96 @@
+"""How turns end, and how a history is closed so that the next model call accepts it.
+
+Rule: whatever ends a turn, every call in its history has one result, and the last word is an assistant's.
+What the runtime adds for that is labelled with `Origin.RUNTIME`.
+"""
+
+from typing import Any
+
+from .errors import ErrorSummary
+from .events import EventType
+from .frozen import FrozenDict
+from .machine import AgentPhase
+from .messages import Message, Origin, Role, ToolCall, assistant, tool_result
+from .story import Advance, Story
+
+
+def complete(story: Story, output: str) -> Advance:
+    """The model has given its answer."""
+    story.phase, story.output = AgentPhase.FINISHED, output
+    return _end(story, EventType.TURN_COMPLETED)
+
+
+def fail(story: Story, error: ErrorSummary) -> Advance:
+    """The turn cannot go on."""
+    story.error = error
+    _close(story, f"the turn failed: {error.message}")
+    return _end(story, EventType.TURN_FAILED, error=describe(error))
+
+
+def cancelled(story: Story) -> Advance:
+    """A person ended the turn."""
+    reason = story.cancel.reason if story.cancel else ""
+    _close(story, f"the turn was cancelled: {reason}" if reason else "the turn was cancelled")
+    return _end(story, EventType.TURN_CANCELLED, reason=reason)
+
+
+def limited(story: Story, limit: EventType, used: int, allowed: int) -> Advance:
+    """A limit of the execution policy is reached."""
+    what = "model rounds" if limit is EventType.MAX_ITERATIONS_REACHED else "steps"
+    message = f"{used} of {allowed} {what} are used"
+    story.error = ErrorSummary(kind="LimitReached", message=message, code=str(limit))
+    _close(story, f"the turn reached its limit: {message}")
+    return _end(story, limit, used=used, limit=allowed)
+
+
+def reached_limit(story: Story) -> tuple[EventType, int, int] | None:
+    """The limit that forbids another step, with what is used and allowed."""
+    policy = story.identity.policy
+    if story.phase is AgentPhase.MODEL and 0 < policy.max_iterations <= story.iteration_count:
+        return EventType.MAX_ITERATIONS_REACHED, story.iteration_count, policy.max_iterations
+    if 0 < policy.max_steps <= story.step_count:
+        return EventType.MAX_STEPS_REACHED, story.step_count, policy.max_steps
+    return None
+
+
+def describe(error: ErrorSummary) -> FrozenDict:
+    """An error as event data."""
+    return FrozenDict(kind=error.kind, message=error.message, code=error.code)
+
+
+def open_calls(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
+    """The calls of the last assistant message that no tool message answers yet, in order."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message.role is Role.TOOL:
+            answered.add(message.tool_call_id)
+        elif message.role is Role.ASSISTANT:
+            return tuple(call for call in message.tool_calls if call.id not in answered)
+        else:
+            break
+    return ()
+
+
+def _close(story: Story, why: str) -> None:
+    supplied = {pending.call.id: pending.outcome for pending in story.pending if pending.outcome is not None}
+    started = {pending.call.id for pending in story.pending if pending.started}
+    for call in open_calls(story.messages):
+        if call.id in supplied:
+            story.say(tool_result(call, supplied[call.id]))
+        else:
+            state = "Started, but its outcome is not known" if call.id in started else "Not run"
+            story.say(tool_result(call, f"{state}: {why}.", Origin.RUNTIME))
+    last = story.messages[-1] if story.messages else None
+    if last is None or last.role is not Role.ASSISTANT:
+        story.say(assistant(f"[{why[0].upper()}{why[1:]}.]", origin=Origin.RUNTIME))
+
+
+def _end(story: Story, type: EventType, **data: Any) -> Advance:
+    story.phase, story.pending, story.suspension, story.asked = AgentPhase.FINISHED, (), None, None
+    story.ended_at = story.now
+    story.save()
+    if story.step_open:
+        story.step_open = False
+        story.tell(EventType.STEP_COMPLETED, step=story.step_count)
+    story.tell(type, **data)
+    return story.end()

@@ -1,0 +1,225 @@
+"""Everything this package raises on purpose. Each says what was met, what was expected, and what to do.
+
+AgentFlexError
+├── InvalidAgentError          an agent, a tool or a policy is not well defined
+├── InvalidValueError          data that cannot be kept (metadata, a key that is None)
+├── CommandRefusedError        an answer or command that does not fit the turn; nothing changed
+├── IllegalTransitionError     the state machine was asked for a step it does not have
+├── VersionConflictError       another runner moved the turn first
+├── TurnNotFoundError          no such turn in this store
+├── TurnFailedError            what `turn.check()` raises for a turn that did not complete
+├── UnansweredError            a question met a place where nobody can answer
+├── ConversationBusyError      the conversation has an active turn
+├── AgentVersionNotFoundError  the loader has no such agent id and version
+├── AgentDriftError            the loaded agent is not the one the turn was made with
+├── WrongThreadError           a blocking call on the runtime's own event loop
+├── ModelError                 a model call failed
+│   ├── EmptyReplyError        the model returned nothing at all
+│   ├── TruncatedStreamError   the stream ended without a finish
+│   └── RecordingEndedError    a recorded model has no further message
+└── StoreError                 the record could not be kept
+    ├── LabLockedError         another process holds the lab
+    └── StoreDamagedError      the file cannot be read as it stands
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class AgentFlexError(Exception):
+    """The root of the tree: catch this for anything the package raises on purpose."""
+
+
+class InvalidAgentError(AgentFlexError, ValueError):
+    """An agent, a tool, a form or a policy is not well defined."""
+
+    def __init__(self, met: str, expected: str, mend: str) -> None:
+        super().__init__(f"{met}: expected {expected}; {mend}.")
+        self.met, self.expected, self.mend = met, expected, mend
+
+
+class InvalidValueError(AgentFlexError, ValueError):
+    """Data that cannot be kept as JSON; `path` says where it stands."""
+
+    def __init__(self, path: str, met: Any, expected: str, mend: str) -> None:
+        super().__init__(f"{path} is {type(met).__name__}: expected {expected}; {mend}.")
+        self.path, self.met, self.expected = path, met, expected
+
+
+class RefusalReason(StrEnum):
+    """Why a command was refused."""
+
+    ALREADY_RESOLVED = "ALREADY_RESOLVED"
+    NOT_BLOCKED = "NOT_BLOCKED"
+    WRONG_CORRELATION = "WRONG_CORRELATION"
+    WRONG_KIND = "WRONG_KIND"
+    NOT_DUE = "NOT_DUE"
+    EXPIRED = "EXPIRED"
+    INVALID = "INVALID"
+    FINAL = "FINAL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataError:
+    """One fault in submitted data: where (a JSON pointer, "" for the whole) and what."""
+
+    pointer: str
+    message: str
+
+
+class CommandRefusedError(AgentFlexError):
+    """An answer or command that does not fit the turn. Nothing changed."""
+
+    def __init__(
+        self,
+        reason: RefusalReason,
+        message: str,
+        *,
+        turn_id: str = "",
+        correlation_id: str = "",
+        by: str = "",
+        at: datetime | None = None,
+        errors: Sequence[DataError] = (),
+    ) -> None:
+        super().__init__(message)
+        self.reason, self.turn_id, self.correlation_id = reason, turn_id, correlation_id
+        self.by, self.at = by, at  # who answered first, and when, if somebody did
+        self.errors = tuple(errors)  # what is wrong with submitted data
+
+
+class IllegalTransitionError(AgentFlexError):
+    """The state machine was asked for a step that its tables do not have."""
+
+    def __init__(self, status: str, met: str, expected: Sequence[str]) -> None:
+        known = ", ".join(sorted(expected)) or "nothing: it has ended"
+        super().__init__(f"a turn that is {status} met {met}; it knows {known}.")
+        self.status, self.met, self.expected = status, met, tuple(expected)
+
+
+class VersionConflictError(AgentFlexError):
+    """Another runner saved this turn first; the value in hand is out of date."""
+
+    def __init__(self, turn_id: str, expected: int, found: int | None) -> None:
+        where = "is not stored" if found is None else f"is at version {found}"
+        super().__init__(
+            f"turn {turn_id} {where}, not at {expected}: another runner moved it; restore it and try again."
+        )
+        self.turn_id, self.expected, self.found = turn_id, expected, found
+
+
+class TurnNotFoundError(AgentFlexError, KeyError):
+    """No such turn in this store."""
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(turn_id)
+        self.turn_id = turn_id
+
+    def __str__(self) -> str:
+        return f"no turn {self.turn_id!r} in this store: look it up in lab.turns(), or open the lab that ran it."
+
+
+class TurnFailedError(AgentFlexError):
+    """The turn did not complete; carries the turn's id, its status and what failed."""
+
+    def __init__(self, turn_id: str, status: str, kind: str, message: str) -> None:
+        what = f"{kind}: {message}" if kind else message
+        super().__init__(f"turn {turn_id} is {status}{': ' + what if what else ''}")
+        self.turn_id, self.status, self.kind, self.message = turn_id, status, kind, message
+
+
+class UnansweredError(AgentFlexError):
+    """A question met a place where nobody can answer; `questions` are what is open."""
+
+    def __init__(self, turn_id: str, questions: Sequence[Any], why: str) -> None:
+        asked = "; ".join(str(question) for question in questions)
+        super().__init__(
+            f"turn {turn_id} waits for an answer, {why}. Open: {asked}. "
+            "Answer in code (turn.approve(), turn.reject(reason), turn.submit(data)) or pass responder=."
+        )
+        self.turn_id, self.questions, self.why = turn_id, tuple(questions), why
+
+
+class ConversationBusyError(AgentFlexError):
+    """The conversation has a turn that has not ended."""
+
+    def __init__(self, conversation_id: str, active_turn_ids: Sequence[str]) -> None:
+        active = ", ".join(active_turn_ids)
+        super().__init__(
+            f"conversation {conversation_id!r} is busy with turn {active}: answer, cancel or finish it before the next message."
+        )
+        self.conversation_id, self.active_turn_ids = conversation_id, tuple(active_turn_ids)
+
+
+class AgentVersionNotFoundError(AgentFlexError, LookupError):
+    """The loader has no such agent id and version; `known` are the versions it has."""
+
+    def __init__(self, agent_id: str, agent_version: str, known: Sequence[str]) -> None:
+        has = f"known versions: {', '.join(known)}" if known else "no version of it is known"
+        super().__init__(
+            f"agent {agent_id!r} version {agent_version!r} is not registered ({has}): lab.register(agent) first."
+        )
+        self.agent_id, self.agent_version, self.known = agent_id, agent_version, tuple(known)
+
+
+class AgentDriftError(AgentFlexError):
+    """The loaded agent is not the one the turn was made with."""
+
+    def __init__(self, agent_id: str, agent_version: str, difference: str) -> None:
+        super().__init__(f"agent {agent_id!r} version {agent_version!r} does not fit this turn: {difference}.")
+        self.agent_id, self.agent_version, self.difference = agent_id, agent_version, difference
+
+
+class WrongThreadError(AgentFlexError, RuntimeError):
+    """A blocking call was made on the runtime's own event loop, where it would wait for itself."""
+
+    def __init__(self, met: str, mend: str) -> None:
+        super().__init__(f"{met} was called on the runtime's event loop, where it would wait for itself: use {mend}.")
+        self.met, self.mend = met, mend
+
+
+class ModelError(AgentFlexError):
+    """A model call failed."""
+
+
+class EmptyReplyError(ModelError):
+    """The model returned nothing at all: no text, no calls, no finish."""
+
+
+class TruncatedStreamError(ModelError):
+    """The model's stream ended without saying that it had finished."""
+
+
+class RecordingEndedError(ModelError):
+    """A recorded model was asked for more messages than were recorded."""
+
+
+class StoreError(AgentFlexError):
+    """The record could not be kept; what was acknowledged before stands."""
+
+
+class LabLockedError(StoreError):
+    """Another process, or another path to the same file, holds the lab."""
+
+    def __init__(self, path: str, holder: str, mend: str) -> None:
+        super().__init__(f"{path} is held by {holder}: {mend}.")
+        self.path, self.holder = path, holder
+
+
+class StoreDamagedError(StoreError):
+    """The file cannot be read as it stands."""
+
+    def __init__(self, path: str, found: str, mend: str) -> None:
+        super().__init__(f"{path} is damaged ({found}): {mend}.")
+        self.path, self.found = path, found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """What is kept of an exception: its type's name, its text, and a code where one fits."""
+
+    kind: str
+    message: str
+    code: str = ""

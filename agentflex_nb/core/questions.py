@@ -1,0 +1,143 @@
+"""Questions and answers: what is asked of a person, which answer fits, and what an answer does to the waiting call."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from .errors import CommandRefusedError, RefusalReason
+from .frozen import FrozenDict, freeze
+from .inputs import ApproveTool, Command, Continue, ExternalResult, RejectTool, Retry, UserInput
+from .machine import SuspensionType
+from .turn import Answer, PendingCall, Question, Turn
+from .verdicts import Strictness, Verdict
+
+OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+REJECTED = "REJECTED"
+
+
+def approval_question(pending: PendingCall, verdict: Verdict) -> Question:
+    """May this call run?"""
+    call = pending.call
+    return Question(
+        id=call.id,
+        type=SuspensionType.TOOL_APPROVAL,
+        message=verdict.message or f"{call.name} asks for approval",
+        code=verdict.code,
+        reason=verdict.reason,
+        tool_name=call.name,
+        arguments=call.arguments,
+        metadata=verdict.metadata,
+    )
+
+
+def outcome_question(pending: PendingCall) -> Question:
+    """The call had started when the process died: what came of it?"""
+    call = pending.call
+    return Question(
+        id=call.id,
+        type=SuspensionType.TOOL_APPROVAL,
+        message=f"{call.name} had started when its process ended, and nobody knows whether it took effect",
+        code=OUTCOME_UNKNOWN,
+        reason="run it again (approve), supply its result (external_result), or reject it",
+        tool_name=call.name,
+        arguments=call.arguments,
+    )
+
+
+def find(turn: Turn, command: Command) -> Question:
+    """The open question that this command answers.
+
+    Raises:
+        CommandRefusedError: it was answered before, nothing is open, no such question, or another kind of answer.
+    """
+    for answer in turn.answers:
+        if answer.question_id == command.correlation_id and not _open(turn, command.correlation_id):
+            raise _refused(turn, command, RefusalReason.ALREADY_RESOLVED, _already(answer), answer)
+    if turn.status.is_terminal:
+        raise _refused(turn, command, RefusalReason.FINAL, f"turn {turn.id} has ended: it is {turn.status}")
+    if not turn.questions:
+        met = f"turn {turn.id} is {turn.status} and waits for no answer"
+        raise _refused(turn, command, RefusalReason.NOT_BLOCKED, met)
+    question = _open(turn, command.correlation_id)
+    if question is None:
+        known = ", ".join(question.id for question in turn.questions)
+        met = f"turn {turn.id} has no question {command.correlation_id!r}; open: {known}"
+        raise _refused(turn, command, RefusalReason.WRONG_CORRELATION, met)
+    if type(command) not in fitting(question):
+        takes = " or ".join(sorted(kind.__name__ for kind in fitting(question)))
+        met = f"question {question.id} ({question.type}) takes {takes}, not {type(command).__name__}"
+        raise _refused(turn, command, RefusalReason.WRONG_KIND, met)
+    return question
+
+
+def fitting(question: Question) -> frozenset[type[Command]]:
+    """The kinds of answer that a question takes."""
+    if question.code == OUTCOME_UNKNOWN:
+        return frozenset({ApproveTool, RejectTool, ExternalResult})
+    return _FITTING[question.type]
+
+
+# what is waited for -> the answers that fit
+_FITTING: Mapping[SuspensionType, frozenset[type[Command]]] = {
+    SuspensionType.TOOL_APPROVAL: frozenset({ApproveTool, RejectTool}),
+    SuspensionType.USER_INPUT: frozenset({UserInput}),
+    SuspensionType.EXTERNAL_TOOL: frozenset({ExternalResult}),
+    SuspensionType.CHILD_AGENT: frozenset(),
+    SuspensionType.RETRY: frozenset({Retry, Continue}),
+    SuspensionType.MODEL: frozenset({Retry, Continue}),
+}
+
+
+def record(command: Command, at: datetime) -> Answer:
+    """The answer as it is kept."""
+    data = command.data if isinstance(command, UserInput) else None
+    if isinstance(command, ExternalResult):
+        data = freeze({"result": command.result, "error": command.error})
+    return Answer(
+        question_id=command.correlation_id,
+        command_type=command.command_type,
+        at=at,
+        reason=command.reason if isinstance(command, RejectTool) else "",
+        data=data,
+        metadata=command.metadata,
+    )
+
+
+def answered(pending: PendingCall, command: Command) -> PendingCall:
+    """The waiting call after its answer."""
+    match command:
+        case ApproveTool():
+            return replace(pending, approved=True, started=False, cleared=False)
+        case RejectTool(reason=reason, metadata=metadata):
+            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=metadata)
+            return replace(pending, verdict=no, started=False)
+        case UserInput(data=data) if isinstance(data, FrozenDict):
+            return replace(pending, form_data=data, asks=None)
+        case ExternalResult(result=result, error=error):
+            text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+            return replace(pending, outcome=text if error is None else error, failed=error is not None, started=False)
+        case _:
+            return pending
+
+
+def _open(turn: Turn, question_id: str) -> Question | None:
+    return next((question for question in turn.questions if question.id == question_id), None)
+
+
+def _already(answer: Answer) -> str:
+    who = f" by {answer.by}" if answer.by else ""
+    return f"question {answer.question_id} was already answered ({answer.command_type}){who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refused(
+    turn: Turn, command: Command, reason: RefusalReason, met: str, answer: Answer | None = None
+) -> CommandRefusedError:
+    return CommandRefusedError(
+        reason,
+        f"{met}; nothing changed.",
+        turn_id=turn.id,
+        correlation_id=command.correlation_id,
+        by=answer.by if answer else "",
+        at=answer.at if answer else None,
+    )

@@ -1,0 +1,115 @@
+"""A step: at most one model call, and the tool calls it led to. Here steps open, end, and turn into a wait."""
+
+from .effects import CallModel
+from .ending import cancelled, limited, reached_limit
+from .events import EventType
+from .frozen import FrozenDict
+from .machine import AgentPhase, SuspensionType
+from .messages import system
+from .model import ModelRequest
+from .story import Advance, Story
+from .turn import AgentSuspension, Question
+
+
+def open_step(story: Story) -> None:
+    """Begin the next step, unless one is open already (a process ended in the middle of it)."""
+    if not story.step_open:
+        story.step_count += 1
+        story.step_open = True
+        story.tell(EventType.STEP_STARTED, step=story.step_count)
+
+
+def end_step(story: Story) -> Advance:
+    """The step is done: wait for what was asked, end at a limit, or stand ready for the next one."""
+    story.phase = AgentPhase.MODEL
+    story.save()
+    story.step_open = False
+    story.tell(EventType.STEP_COMPLETED, step=story.step_count)
+    if story.cancel:
+        return cancelled(story)
+    if story.asked:
+        return wait_for_text(story)
+    if limit := reached_limit(story):
+        return limited(story, *limit)
+    return story.end()
+
+
+def ask_model(story: Story) -> Advance:
+    """Call the model with everything said so far."""
+    identity, definition = story.identity, story.definition
+    iteration, most = story.iteration_count + 1, identity.policy.max_iterations
+    story.tell(
+        EventType.MODEL_STARTED,
+        iteration=iteration,
+        remaining_iterations=most - iteration if most else None,
+        attempt=story.attempt,
+        model=definition.model_name,
+    )
+    spoken = (system(identity.instructions), *story.messages) if identity.instructions else story.messages
+    return story.end(
+        CallModel(
+            ModelRequest(
+                turn_id=identity.id,
+                conversation_id=identity.conversation_id,
+                step=story.step_count,
+                iteration=iteration,
+                attempt=story.attempt,
+                messages=spoken,
+                tools=definition.offered,
+                options=definition.model_options,
+                streaming=identity.streaming,
+            )
+        )
+    )
+
+
+def wait_for(story: Story, suspension: AgentSuspension) -> Advance:
+    """Suspend: nothing goes on until the questions are answered."""
+    story.suspension = suspension
+    story.save()
+    if story.step_open:
+        story.step_open = False
+        story.tell(EventType.STEP_COMPLETED, step=story.step_count)
+    tell_suspended(story, suspension)
+    return story.end()
+
+
+def wait_for_text(story: Story) -> Advance:
+    """Suspend for the plain question that was asked while a step ran."""
+    asked, story.asked = story.asked, None
+    assert asked is not None
+    question = Question(
+        id=asked.correlation_id, type=SuspensionType.USER_INPUT, message=asked.message, metadata=asked.metadata
+    )
+    story.phase = AgentPhase.MODEL
+    return wait_for(story, AgentSuspension(questions=(question,), resume_phase=story.phase, metadata=asked.metadata))
+
+
+def tell_suspended(story: Story, suspension: AgentSuspension) -> None:
+    """Say what is waited for, with everything that is needed to answer."""
+    story.tell(
+        EventType.TURN_SUSPENDED,
+        suspension.type,
+        suspension_type=suspension.type.value,
+        correlation_id=suspension.correlation_id,
+        message=suspension.message,
+        resume_phase=suspension.resume_phase.value,
+        metadata=suspension.metadata,
+        questions=tuple(describe(question) for question in suspension.questions),
+    )
+
+
+def describe(question: Question) -> FrozenDict:
+    """A question as event data."""
+    return FrozenDict(
+        id=question.id,
+        type=question.type.value,
+        message=question.message,
+        code=question.code,
+        reason=question.reason,
+        tool_name=question.tool_name,
+        arguments=question.arguments,
+        form_key=question.form_key,
+        schema=question.schema,
+        metadata=question.metadata,
+    )

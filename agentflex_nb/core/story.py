@@ -1,0 +1,99 @@
+"""The one mutable thing of the core: a turn while one `advance` tells what happens to it. It never outlives the call."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .agent import AgentDefinition
+from .effects import Effect
+from .events import AgentEvent, EventType
+from .frozen import FrozenDict
+from .machine import follow
+from .messages import Message
+from .turn import PendingCall, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What one input led to: the next turn, what happened, and what must be done before it can go on."""
+
+    turn: Turn
+    events: tuple[AgentEvent, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    commits: bool = False
+    """Whether the turn must be saved, with these events, before anything is published or performed."""
+
+
+class Story:
+    """The fields of a turn, open for change, and the events told so far."""
+
+    def __init__(self, definition: AgentDefinition, turn: Turn, now: datetime) -> None:
+        self.definition, self.now = definition, now
+        self.identity = turn.identity
+        self.status, self.phase = turn.status, turn.phase
+        self.version, self.sequence = turn.version, turn.sequence
+        self.step_count, self.step_open = turn.step_count, turn.step_open
+        self.iteration_count, self.tool_call_count, self.attempt = (
+            turn.iteration_count,
+            turn.tool_call_count,
+            turn.attempt,
+        )
+        self.started_at, self.ended_at = turn.started_at, turn.ended_at
+        self.messages, self.pending = turn.messages, turn.pending
+        self.suspension, self.asked, self.answers = turn.suspension, turn.asked, turn.answers
+        self.usage, self.cancel = turn.usage, turn.cancel
+        self.output, self.finish_reason, self.error = turn.output, turn.finish_reason, turn.error
+        self.saved = False
+        self.events: list[AgentEvent] = []
+
+    def tell(self, type: EventType, waits_for: str = "", **data: Any) -> None:
+        """Something happened: the status follows, the event gets its number. The data must be frozen."""
+        self.status = follow(self.status, type, waits_for)
+        self.sequence += 1
+        identity = self.identity
+        self.events.append(
+            AgentEvent(
+                turn_id=identity.id,
+                root_turn_id=identity.root_turn_id,
+                parent_turn_id=identity.parent_turn_id,
+                agent_id=identity.agent_id,
+                agent_version=identity.agent_version,
+                sequence=self.sequence,
+                type=type,
+                occurred_at=self.now,
+                data=FrozenDict(
+                    status=self.status.value,
+                    phase=self.phase.value,
+                    step_count=self.step_count,
+                    max_steps=identity.policy.max_steps,
+                    **data,
+                ),
+            )
+        )
+
+    def save(self) -> None:
+        """Tell that the state is saved, once: the event stands in the commit that it announces."""
+        if not self.saved:
+            self.saved = True
+            self.version += 1
+            self.tell(EventType.SNAPSHOT_SAVED, version=self.version)
+
+    def say(self, *messages: Message) -> None:
+        """Add to the history."""
+        self.messages = (*self.messages, *messages)
+
+    def put(self, pending: PendingCall) -> None:
+        """Replace the waiting call of the same id."""
+        self.pending = tuple([pending if known.call.id == pending.call.id else known for known in self.pending])
+
+    def end(self, *effects: Effect) -> Advance:
+        """The turn as it stands now, and what to do next."""
+        turn = Turn(
+            identity=self.identity, status=self.status, phase=self.phase, version=self.version, sequence=self.sequence,
+            step_count=self.step_count, step_open=self.step_open, iteration_count=self.iteration_count,
+            tool_call_count=self.tool_call_count, attempt=self.attempt, started_at=self.started_at,
+            messages=self.messages, pending=self.pending, suspension=self.suspension, asked=self.asked,
+            answers=self.answers, usage=self.usage, cancel=self.cancel, output=self.output,
+            finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at,
+        )  # fmt: skip
+        return Advance(turn, tuple(self.events), effects, self.saved)

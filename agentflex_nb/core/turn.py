@@ -1,0 +1,170 @@
+"""A turn: one input on its way to one result. A value; only `advance` makes the next one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .agent import AgentExecutionPolicy
+from .errors import ErrorSummary
+from .frozen import EMPTY, FrozenDict
+from .inputs import Cancel, Suspend
+from .machine import AgentPhase, AgentStatus, SuspensionType
+from .messages import NO_USAGE, Message, ToolCall, Usage
+from .verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnIdentity:
+    """What never changes about a turn."""
+
+    id: str
+    root_turn_id: str
+    parent_turn_id: str | None = None
+    conversation_id: str | None = None
+    agent_id: str
+    agent_version: str
+    created_at: datetime
+    instructions: str = ""
+    """As rendered when the turn was made."""
+    policy: AgentExecutionPolicy
+    """The effective one: the agent's, or the turn's own."""
+    streaming: bool = True
+    metadata: FrozenDict = EMPTY
+    attached: int = 0
+    """How many of the first messages come from earlier turns of the conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One thing that a person must decide, and all that is needed to decide it."""
+
+    id: str
+    """The id of the call that it is about; for a plain question an id of its own."""
+    type: SuspensionType
+    message: str
+    code: str = ""
+    reason: str = ""
+    tool_name: str = ""
+    arguments: FrozenDict = EMPTY
+    form_key: str = ""
+    schema: FrozenDict | None = None
+    """The form's JSON Schema as it was when the question was asked; None for a question without a form."""
+    metadata: FrozenDict = EMPTY
+
+    def __str__(self) -> str:
+        about = f"{self.tool_name}: " if self.tool_name else ""
+        return f"{self.id} ({self.type}) {about}{self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSuspension:
+    """Why a turn waits: open questions in the order of their calls. Its type is that of the first one."""
+
+    questions: tuple[Question, ...]
+    resume_phase: AgentPhase
+    metadata: FrozenDict = EMPTY
+
+    @property
+    def type(self) -> SuspensionType:
+        """What is waited for first."""
+        return self.questions[0].type
+
+    @property
+    def correlation_id(self) -> str:
+        """The id of the first open question."""
+        return self.questions[0].id
+
+    @property
+    def message(self) -> str:
+        """The first open question in words."""
+        return self.questions[0].message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer that was given; kept for good, whatever follows."""
+
+    question_id: str
+    command_type: str
+    at: datetime
+    reason: str = ""
+    data: FrozenDict | str | None = None
+    metadata: FrozenDict = EMPTY
+    """Who answered (`by`), where, why."""
+
+    @property
+    def by(self) -> str:
+        """Who answered, as far as the answer says."""
+        return str(self.metadata.get("by", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCall:
+    """A call of the last reply that has no result in the history yet."""
+
+    call: ToolCall
+    verdict: Verdict | None = None
+    """What the agent's code said; None while it has not been asked."""
+    cleared: bool = False
+    """The code was asked again, just before the call would run."""
+    approved: bool = False
+    """A person said yes."""
+    started: bool = False
+    """It was started, and its end is not known."""
+    counted: bool = False
+    """It was started at least once; a further start counts no further call."""
+    asks: Question | None = None
+    """The form that it needs filled in before it can run, or run again."""
+    form_data: FrozenDict | None = None
+    """What was submitted; None when nothing was, which {} is not."""
+    outcome: str | None = None
+    """A result that a person or the outside supplied, as text for the model."""
+    failed: bool = False
+    """Whether the supplied outcome is an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The state of a turn. What enters the snapshot is exactly this."""
+
+    identity: TurnIdentity
+    status: AgentStatus = AgentStatus.READY
+    phase: AgentPhase = AgentPhase.MODEL
+    version: int = -1
+    """Of the last snapshot; -1 before the first."""
+    sequence: int = 0
+    """The number of the newest event."""
+    step_count: int = 0
+    step_open: bool = False
+    iteration_count: int = 0
+    tool_call_count: int = 0
+    attempt: int = 1
+    """Of the operation that runs now."""
+    started_at: datetime | None = None
+    messages: tuple[Message, ...] = ()
+    pending: tuple[PendingCall, ...] = ()
+    suspension: AgentSuspension | None = None
+    asked: Suspend | None = None
+    """A plain question that waits for the end of the step."""
+    answers: tuple[Answer, ...] = ()
+    usage: Usage = NO_USAGE
+    cancel: Cancel | None = None
+    """A cancellation that waits for the next safe point."""
+    output: str | None = None
+    finish_reason: str | None = None
+    error: ErrorSummary | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """The turn's id."""
+        return self.identity.id
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is open, in order; empty for a turn that waits for nobody."""
+        return self.suspension.questions if self.suspension else ()
+
+    @property
+    def own_messages(self) -> tuple[Message, ...]:
+        """The messages of this turn, without those attached from earlier ones."""
+        return self.messages[self.identity.attached :]

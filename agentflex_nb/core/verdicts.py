@@ -1,0 +1,59 @@
+"""What the agent's own code says about a call before it runs. The stricter of two verdicts wins."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from .frozen import EMPTY, FrozenDict, freeze_strict
+
+
+class Strictness(IntEnum):
+    """How a call may go on; a higher number is stricter."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+    INVALID = 3
+    """The arguments do not fit the tool: nothing to run, nothing to approve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One judgement of one call."""
+
+    strictness: Strictness
+    code: str = ""
+    message: str = ""
+    reason: str = ""
+    metadata: FrozenDict = EMPTY
+
+
+ALLOWED = Verdict(strictness=Strictness.ALLOW)
+
+
+class ToolApprovalDecision:
+    """What an approval policy returns for a call: ALLOW, `deny(...)` or `require_approval(...)`."""
+
+    ALLOW = ALLOWED
+
+    @staticmethod
+    def deny(reason: str = "", *, code: str = "DENIED", message: str = "", **metadata: Any) -> Verdict:
+        """Never run it; the model is told code and reason."""
+        return _verdict(Strictness.DENY, code, message, reason, metadata)
+
+    @staticmethod
+    def require_approval(
+        message: str = "", *, code: str = "APPROVAL_REQUIRED", reason: str = "", **metadata: Any
+    ) -> Verdict:
+        """Ask a person first."""
+        return _verdict(Strictness.ASK, code, message, reason, metadata)
+
+
+def _verdict(strictness: Strictness, code: str, message: str, reason: str, metadata: dict[str, Any]) -> Verdict:
+    kept = freeze_strict(metadata.pop("metadata", metadata), "metadata")
+    return Verdict(strictness=strictness, code=code, message=message, reason=reason, metadata=kept)
+
+
+def stricter(one: Verdict, other: Verdict) -> Verdict:
+    """The stricter of two verdicts; the first where they are equal."""
+    return other if other.strictness > one.strictness else one

@@ -1,0 +1,1 @@
+"""Chat models: anything that turns a request into a stream of deltas."""
