@@ -3,7 +3,7 @@
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
 _list:
-    @just --list --unsorted
+    @{{just_executable()}} --list --unsorted
 
 # install the package, editable, with all that its tests need
 setup:
@@ -22,9 +22,10 @@ fix:
     ruff format
     ruff check --fix
 
-# mypy, strict
+# mypy, strict: the package, and how its users' code is seen (tests/typing)
 types:
     mypy
+    [ ! -d tests/typing ] || mypy tests/typing
 
 # the rooms and their direction
 imports:
@@ -61,7 +62,11 @@ diagram:
 
 # test the front end and build its bundle into agentflex_nb/widgets/static
 js:
-    cd js && npm install --no-audit --no-fund && npm test && npm run build
+    cd js && npm install --no-package-lock --no-audit --no-fund && npm test && npm run build
+
+# a benchmark of bench/, by name: just bench commit --rounds 5
+bench name *args:
+    python bench/{{name}}.py {{args}}
 
 # what continuous integration runs
 ci:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+collect_ignore = ["typing"]  # for mypy alone
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
