@@ -28,8 +28,8 @@ class ReplyAssembler:
     the tokens after they have finished, and nothing that follows an end belongs to the answer.
     """
 
-    def __init__(self, *, clock: Callable[[], datetime], streaming: bool = True) -> None:
-        self._clock, self._streaming = clock, streaming
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._now = now
         self._text, self._reasoning, self._calls = _Text(), _Text(), _Calls()
         self._finish: Finish | None = None
         self._counts: dict[str, int] = {}
@@ -42,7 +42,7 @@ class ReplyAssembler:
         return Usage(**self._counts) if self._counts else NO_USAGE
 
     def feed(self, delta: ModelDelta) -> tuple[Streamed, ...]:
-        """Take one delta; what can be shown of it now. A request that does not stream shows nothing.
+        """Take one delta; what can be shown of it now.
 
         Raises:
             ModelError: this is no delta.
@@ -54,23 +54,27 @@ class ReplyAssembler:
         if self._finish is not None:
             return _NOTHING
         if self.first_delta_at is None and kind is not Finish and getattr(delta, "text", True):
-            self.first_delta_at = self._clock()
+            self.first_delta_at = self._now()
         if kind is TextDelta:
             shown = self._text.add(delta.text)  # type: ignore[union-attr]
-            return (Streamed(DeltaKind.TEXT, shown),) if shown and self._streaming else _NOTHING
+            return (Streamed(DeltaKind.TEXT, shown),) if shown else _NOTHING
         if kind is ReasoningDelta:
             shown = self._reasoning.add(delta.text)  # type: ignore[union-attr]
-            return (Streamed(DeltaKind.REASONING, shown),) if shown and self._streaming else _NOTHING
+            return (Streamed(DeltaKind.REASONING, shown),) if shown else _NOTHING
         if isinstance(delta, ToolCallDelta):
-            piece = self._calls.add(delta)
-            return (piece,) if self._streaming else _NOTHING
+            return (self._calls.add(delta),)
         if isinstance(delta, Finish):
             self._finish = delta
-            return self._tails()
+            return _NOTHING
         raise ModelError(
             f"the model yielded {type(delta).__name__}: expected TextDelta, ReasoningDelta, ToolCallDelta, UsageDelta "
             "or Finish; wrap what it says in one of these."
         )
+
+    def rest(self) -> tuple[Streamed, ...]:
+        """When the stream has ended: what can be shown yet, the half of an emoji whose other half never came."""
+        tails = ((DeltaKind.REASONING, self._reasoning.end()), (DeltaKind.TEXT, self._text.end()))
+        return (*[Streamed(kind, tail) for kind, tail in tails if tail], *self._calls.end())
 
     def finish(self) -> ModelReplied:
         """The reply, when the stream has ended.
@@ -101,11 +105,6 @@ class ReplyAssembler:
             response_id=end.response_id,
             first_delta_at=self.first_delta_at,
         )
-
-    def _tails(self) -> tuple[Streamed, ...]:
-        tails = ((DeltaKind.REASONING, self._reasoning.end()), (DeltaKind.TEXT, self._text.end()))
-        shown = [Streamed(kind, tail) for kind, tail in tails if tail] + self._calls.end()
-        return tuple(shown) if self._streaming else _NOTHING
 
     def _count(self, usage: Usage) -> None:
         for name in _COUNTS:
@@ -155,12 +154,13 @@ class _Text:
     def end(self) -> str:
         """What still waited for its other half."""
         half, self._half = well_formed(self._half), ""
-        self._parts.append(half)
+        if half:
+            self._parts.append(half)
         return half
 
     @property
     def whole(self) -> str:
-        return "".join(self._parts)
+        return "".join(self._parts) + well_formed(self._half)
 
     @property
     def length(self) -> int:
