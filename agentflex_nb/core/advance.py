@@ -58,6 +58,13 @@ def open_turn(
     return story.end()
 
 
+def save_turn(definition: AgentDefinition, turn: Turn, now: datetime) -> Advance:
+    """The same turn under a new version."""
+    story = Story(definition, turn, now)
+    story.save()
+    return story.end()
+
+
 def pick_up(turn: Turn, reserved: int, logged: int) -> Turn:
     """The turn as another process may go on with it: no number that may have been used is used again.
 

@@ -19,6 +19,7 @@ AgentFlexError
 │   └── RecordingEndedError    a recorded model has no further message
 └── StoreError                 the record could not be kept
     ├── LabLockedError         another process holds the lab
+    ├── NewerFormatError       a newer version of this package wrote it
     └── StoreDamagedError      the file cannot be read as it stands
 """
 
@@ -206,6 +207,16 @@ class LabLockedError(StoreError):
     def __init__(self, path: str, holder: str, mend: str) -> None:
         super().__init__(f"{path} is held by {holder}: {mend}.")
         self.path, self.holder = path, holder
+
+
+class NewerFormatError(StoreError):
+    """A newer version of this package wrote it, and this one would misread it."""
+
+    def __init__(self, what: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{what} has format {found}, and this version reads up to {known}: upgrade agentflex-nb to open it."
+        )
+        self.what, self.found, self.known = what, found, known
 
 
 class StoreDamagedError(StoreError):

@@ -1,0 +1,127 @@
+"""An agent as a user makes it: the definition that the core knows, and the code that belongs to it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+from ..core.agent import AgentDefinition, AgentExecutionPolicy
+from ..core.errors import InvalidAgentError
+from ..core.forms import AgentForm
+from ..core.frozen import FrozenDict, freeze_strict
+from ..core.messages import ToolCall
+from ..core.model import ChatModel, is_chat_model
+from ..core.turn import Turn
+from ..core.verdicts import Verdict
+from .fingerprint import digest, fingerprint
+from .forms import as_form
+from .middleware import AgentMiddleware
+from .tools import Tool, as_tool
+
+ApprovalPolicy = Callable[[Turn, ToolCall, Tool], Verdict]
+
+
+class Agent:
+    """An immutable agent; one may serve many turns at a time.
+
+    Args:
+        id: Who it is, over all its versions.
+        instructions: What the model is told first.
+        model: Anything with a name and a `stream` method (`agentflex_nb.ChatModel`).
+        tools: Functions, or tools made with `@tool`.
+        forms: What the model may ask a user to fill in.
+        version: Given, or a hash of everything that can change a resumed turn: instructions, model name and options,
+            source and schema of the tools, forms, policies. In a notebook the code changes all the time.
+        approval_policy: A function of turn, call and tool that returns a `ToolApprovalDecision`.
+        attributes: Anything of the user's; reaches neither the model nor the snapshot.
+
+    Raises:
+        InvalidAgentError: something is missing, empty, doubled or reserved.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        instructions: str = "",
+        model: ChatModel,
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        forms: Sequence[AgentForm] = (),
+        name: str | None = None,
+        description: str = "",
+        version: str | None = None,
+        model_options: Mapping[str, Any] | None = None,
+        execution_policy: AgentExecutionPolicy | None = None,
+        approval_policy: ApprovalPolicy | None = None,
+        middlewares: Sequence[AgentMiddleware] = (),
+        max_attached_turns: int = 10,
+        max_attached_messages: int = 100,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not is_chat_model(model):
+            mend = "pass a chat model, for instance ScriptedModel"
+            raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
+        self._given = {key: value for key, value in locals().items() if key not in ("self", "mend")}
+        made = [as_tool(item) for item in tools]
+        options: FrozenDict = freeze_strict(dict(model_options or {}), "model_options")
+        parts: dict[str, Any] = {
+            "name": id if name is None else name,
+            "description": description,
+            "instructions": instructions,
+            "model_name": model.name,
+            "model_options": options,
+            "tools": tuple(item.definition for item in made),
+            "forms": tuple(as_form(form) for form in forms),
+            "guarded": approval_policy is not None,
+            "execution_policy": execution_policy or AgentExecutionPolicy(),
+            "max_attached_turns": max_attached_turns,
+            "max_attached_messages": max_attached_messages,
+        }
+        AgentDefinition(id=id, version="unversioned", **parts)  # refuse what is ill-defined before reading any code
+        if version is None:
+            version = digest({**parts, "code": _code(made, approval_policy)})
+        self.definition = AgentDefinition(id=id, version=version, **parts)
+        self.model = model
+        self.tools: Mapping[str, Tool] = {item.name: item for item in made}
+        self.approval_policy = approval_policy
+        self.middlewares = tuple(middlewares)
+        self.attributes: Mapping[str, Any] = dict(attributes or {})
+
+    @property
+    def id(self) -> str:
+        """Who it is, over all its versions."""
+        return self.definition.id
+
+    @property
+    def version(self) -> str:
+        """Which one it is."""
+        return self.definition.version
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the definition and the code, whatever version was given."""
+        return digest([self.definition, _code(self.tools.values(), self.approval_policy)])
+
+    def with_(self, **changes: Any) -> Self:
+        """Another agent that differs in these arguments: another version, unless one is given."""
+        if unknown := set(changes) - set(self._given):
+            met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self._given))
+            raise InvalidAgentError(f"with_({met}=...)", f"arguments of Agent ({known})", "correct the name")
+        return type(self)(**{**self._given, **changes})
+
+    def __repr__(self) -> str:
+        tools = ", ".join(self.tools)
+        return f"Agent({self.id!r}, version={self.version!r}, model={self.model.name!r}, tools=[{tools}])"
+
+
+def _code(tools: Any, policy: ApprovalPolicy | None) -> dict[str, Any]:
+    """What the agent's functions are. A tool with a version of its own stands for its code."""
+    code: dict[str, Any] = {}
+    for tool in tools:
+        what = f"tool {tool.name!r}"
+        code[what] = tool.version or fingerprint(tool.function, what)
+        code[f"approval of {what}"] = (
+            fingerprint(tool.approval, f"the approval of {what}") if callable(tool.approval) else tool.approval
+        )
+    if policy is not None:
+        code["approval policy"] = fingerprint(policy, "the approval policy")
+    return code

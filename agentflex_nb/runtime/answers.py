@@ -1,0 +1,114 @@
+"""Answers in words that a user types, turned into commands; and responders, which answer where nobody sits."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.errors import CommandRefusedError, RefusalReason, UnansweredError
+from ..core.inputs import AgentResumeCommand, Command
+from ..core.machine import SuspensionType
+from ..core.turn import Question, Turn
+from .forms import faults
+
+Responder = Callable[[Question], Any] | Mapping[str, Any]
+
+
+def fail_if_asked(question: Question) -> Any:
+    """A responder for places where no question may come up: raises UnansweredError."""
+    raise UnansweredError(question.id.partition(".")[0], [question], "and fail_if_asked forbids questions here")
+
+
+def pick(turn: Turn, call_id: str | None) -> Question:
+    """The open question meant: the named one, or the only one.
+
+    Raises:
+        CommandRefusedError: none is open, or several are and none was named.
+    """
+    if call_id is not None:
+        for question in turn.questions:
+            if question.id == call_id:
+                return question
+    if len(turn.questions) == 1 and call_id is None:
+        return turn.questions[0]
+    raise _no_pick(turn, call_id)
+
+
+def respond(turn: Turn, question: Question, responder: Responder) -> Command:
+    """What the responder says to this question, as a command.
+
+    A function of the question, or a table from form key, tool name or call id to the answer. An answer is True or
+    False (approve, reject), a mapping (the data of a form), text (a plain answer; for an approval the reason to
+    reject), or a command.
+
+    Raises:
+        UnansweredError: it has no answer to this question.
+    """
+    answer = _table(question, responder) if isinstance(responder, Mapping) else responder(question)
+    by = {"by": "responder"}
+    if isinstance(answer, AgentResumeCommand):
+        return answer  # type: ignore[return-value]
+    if question.type is SuspensionType.TOOL_APPROVAL:
+        if answer is True:
+            return AgentResumeCommand.approve_tool(question.id, **by)
+        if answer is False or isinstance(answer, str):
+            return AgentResumeCommand.reject_tool(question.id, answer or "", **by)
+    elif question.type is SuspensionType.USER_INPUT and isinstance(answer, Mapping | str):
+        return AgentResumeCommand.user_input(question.id, answer, **by)
+    raise UnansweredError(turn.id, turn.questions, f"and the responder said {answer!r} to {question.id}")
+
+
+def check(turn: Turn, question: Question, command: Command) -> None:
+    """Hold submitted data against the schema that the question froze.
+
+    Raises:
+        CommandRefusedError: reason INVALID, with one entry a fault; the turn goes on waiting.
+    """
+    if question.type is not SuspensionType.USER_INPUT:
+        return
+    data = getattr(command, "data", None)
+    if question.schema is None:
+        if not isinstance(data, str):
+            raise _invalid(turn, question, f"question {question.id} is answered with text, not {type(data).__name__}")
+        return
+    if isinstance(data, str):
+        raise _invalid(turn, question, f"form {question.form_key!r} is answered with its data, not with text")
+    if found := faults(data, question.schema):
+        listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in found)
+        raise _invalid(turn, question, f"the data does not fit form {question.form_key!r}: {listed}", found)
+
+
+def _table(question: Question, table: Mapping[str, Any]) -> Any:
+    for key in (question.id, question.form_key, question.tool_name):
+        if key and key in table:
+            return table[key]
+    return None
+
+
+def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
+    if turn.questions:
+        listed = "; ".join(str(question) for question in turn.questions)
+        what = f"has no question {call_id!r}" if call_id else "has several questions: name one by its id"
+        return CommandRefusedError(
+            RefusalReason.WRONG_CORRELATION, f"turn {turn.id} {what}. Open: {listed}.", turn_id=turn.id
+        )
+    for answer in reversed(turn.answers):
+        if call_id in (None, answer.question_id):
+            who = f" by {answer.by}" if answer.by else ""
+            met = f"question {answer.question_id} was already answered ({answer.command_type}){who} at {answer.at:%H:%M:%S} UTC"
+            return CommandRefusedError(
+                RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.", turn_id=turn.id,
+                correlation_id=answer.question_id, by=answer.by, at=answer.at,
+            )  # fmt: skip
+    reason = RefusalReason.FINAL if turn.status.is_terminal else RefusalReason.NOT_BLOCKED
+    return CommandRefusedError(
+        reason, f"turn {turn.id} is {turn.status} and waits for no answer; nothing changed.", turn_id=turn.id
+    )
+
+
+def _invalid(turn: Turn, question: Question, met: str, errors: Any = ()) -> CommandRefusedError:
+    return CommandRefusedError(
+        RefusalReason.INVALID,
+        f"{met}. The turn goes on waiting.",
+        turn_id=turn.id,
+        correlation_id=question.id,
+        errors=errors,
+    )

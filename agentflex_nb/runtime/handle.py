@@ -1,0 +1,189 @@
+"""What a notebook variable holds: a handle on the newest state of a turn that this process knows."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import AgentFlexError, ErrorSummary, TurnFailedError, UnansweredError
+from ..core.events import AgentEvent
+from ..core.inputs import AgentResumeCommand
+from ..core.machine import AgentPhase, AgentStatus
+from ..core.messages import Message, Role, Usage
+from ..core.turn import Question, Turn
+from .answers import pick
+
+if TYPE_CHECKING:
+    from .registry import KnownTurn
+    from .runner import AgentRunner
+
+
+class AgentTurn:
+    """A turn, as `run`, `start` and `restore` return it. After a click, the next cell sees the new status here.
+
+    `approve` and its sisters answer and resume in the caller's thread; they return at the next stable stop.
+    """
+
+    def __init__(self, runner: "AgentRunner", known: "KnownTurn") -> None:
+        self._runner, self._known = runner, known
+
+    @property
+    def id(self) -> str:
+        """The turn's id."""
+        return self._known.turn.id
+
+    @property
+    def status(self) -> AgentStatus:
+        """Where it stands now."""
+        return self._known.turn.status
+
+    @property
+    def phase(self) -> AgentPhase:
+        """Where it goes on, if it goes on."""
+        return self._known.turn.phase
+
+    @property
+    def version(self) -> int:
+        """Of the newest snapshot."""
+        return self._known.turn.version
+
+    @property
+    def text(self) -> str:
+        """The answer; while there is none, the newest text of the model; "" before any."""
+        turn = self._known.turn
+        if turn.output is not None:
+            return turn.output
+        spoken = (message.content for message in reversed(turn.own_messages) if message.role is Role.ASSISTANT)
+        return next((content for content in spoken if content), "")
+
+    @property
+    def output(self) -> str:
+        """The answer of a completed turn.
+
+        Raises:
+            UnansweredError: it waits for an answer.
+            TurnFailedError: it ended another way.
+        """
+        self.check()
+        return self._known.turn.output or ""
+
+    @property
+    def error(self) -> ErrorSummary | None:
+        """What ended the turn, if it failed or met a limit."""
+        return self._known.turn.error
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What is open, in the order of the calls."""
+        return self._known.turn.questions
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole history that the next model call would see."""
+        return self._known.turn.messages
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens so far; None where unknown."""
+        return self._known.turn.usage
+
+    def events(self) -> list[AgentEvent]:
+        """Everything that happened, in order."""
+        return self._runner.events(self.id)
+
+    def to_snapshot(self) -> Turn:
+        """The state as an immutable value. Nothing is saved by it."""
+        return self._known.turn
+
+    def refresh(self) -> "AgentTurn":
+        """Look into the store for a newer state, left there by another process."""
+        self._runner.reload(self.id)
+        return self
+
+    def wait(self, timeout: float | None = None) -> "AgentTurn":
+        """Wait until the turn is done or suspended, never longer.
+
+        Raises:
+            TimeoutError: it still runs after `timeout` seconds.
+        """
+        if not self._known.wait(timeout):
+            raise TimeoutError(f"turn {self.id} still runs after {timeout} s; wait on, or turn.cancel()")
+        return self
+
+    async def done(self) -> "AgentTurn":
+        """Like `wait`, for a cell that awaits; an interrupt is felt within 0.2 s."""
+        await self._runner.await_quiet(self._known)
+        return self
+
+    def check(self) -> "AgentTurn":
+        """The turn itself if it completed; else raise what stands in the way.
+
+        Raises:
+            UnansweredError: it waits for an answer.
+            TurnFailedError: it failed, was cancelled, met a limit, or has not ended.
+        """
+        turn = self._known.turn
+        if turn.status is AgentStatus.COMPLETED:
+            return self
+        if turn.questions:
+            raise UnansweredError(turn.id, turn.questions, "so it has no result yet")
+        error = turn.error or ErrorSummary(kind="", message=turn.cancel.reason if turn.cancel else "")
+        raise TurnFailedError(turn.id, turn.status, error.kind, error.message)
+
+    def approve(self, call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+        """Run the call that asks; name it when several ask. Metadata (by=, ticket=) is kept.
+
+        Raises:
+            CommandRefusedError: it was answered already, nothing is asked, or it is no approval; nothing changed.
+        """
+        return self._resume(AgentResumeCommand.approve_tool(self._pick(call_id), **self._signed(metadata)))
+
+    def reject(self, reason: str = "", call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+        """Do not run the call; the model is told the reason."""
+        return self._resume(AgentResumeCommand.reject_tool(self._pick(call_id), reason, **self._signed(metadata)))
+
+    def submit(self, data: Mapping[str, Any] | str, call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+        """The data of a form, or the text that answers a plain question.
+
+        Raises:
+            CommandRefusedError: reason INVALID with `errors` by JSON pointer; the turn goes on waiting.
+        """
+        return self._resume(AgentResumeCommand.user_input(self._pick(call_id), data, **self._signed(metadata)))
+
+    def supply(
+        self, result: Any = None, *, error: str | None = None, call_id: str | None = None, **metadata: Any
+    ) -> "AgentTurn":
+        """The result of a call whose outcome is unknown, or that was carried out elsewhere."""
+        command = AgentResumeCommand.external_result(self._pick(call_id), result, error=error, **self._signed(metadata))
+        return self._resume(command)
+
+    def cancel(self, reason: str = "") -> bool:
+        """End the turn at its next safe point; False if that was asked for before, or it has ended."""
+        return self._runner.cancel(self, reason, **self._signed({}))
+
+    def _pick(self, call_id: str | None) -> str:
+        self._runner.reload(self.id)
+        return pick(self._known.turn, call_id).id
+
+    def _signed(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        return {**self._runner.signature, **metadata}
+
+    def _resume(self, command: Any) -> "AgentTurn":
+        return self._runner.resume(self, command)
+
+    def __repr__(self) -> str:
+        turn = self._known.turn
+        parts = [f"AgentTurn {turn.id} {turn.status}"]
+        parts += [f"waits: {question}" for question in turn.questions]
+        if turn.error:
+            parts.append(f"{turn.error.kind}: {turn.error.message[:300]}")
+        elif self.text:
+            parts.append(repr(self.text if len(self.text) <= 300 else f"{self.text[:300]}…"))
+        return f"<{'; '.join(parts)}>"[:1_900]
+
+
+def turn_id_of(turn: "AgentTurn | Turn | str") -> str:
+    """The id, whatever stands for the turn."""
+    if isinstance(turn, str):
+        return turn
+    if isinstance(turn, AgentTurn | Turn):
+        return turn.id
+    raise AgentFlexError(f"{turn!r} is no turn: pass an AgentTurn, its snapshot, or its id.")

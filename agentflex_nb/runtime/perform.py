@@ -1,0 +1,200 @@
+"""How each effect is performed, and what is said to the turn when it is done.
+
+User code runs here and nowhere else: models, tools, approval policies and the middlewares around them. The stop button
+is honoured while it runs.
+"""
+
+import inspect
+from collections.abc import AsyncIterable, Iterator
+from typing import Any, assert_never
+
+from ..core.effects import CallModel, CheckCalls, Effect, RunTool
+from ..core.errors import AgentFlexError, ErrorSummary
+from ..core.forms import AgentForm, FormRequired
+from ..core.frozen import FrozenDict
+from ..core.inputs import (
+    CallsChecked,
+    CheckFailed,
+    Input,
+    ModelFailed,
+    ModelReplied,
+    ToolAsked,
+    ToolFailed,
+    ToolProgressed,
+    ToolReturned,
+)
+from ..core.messages import ToolCall
+from ..core.model import ModelDelta, ModelRequest
+from ..core.verdicts import ALLOWED, Strictness, ToolApprovalDecision, Verdict, stricter
+from .context import AgentToolContext, entered, left
+from .drive import Drive, summary
+from .loop import iterate, wait_for
+from .middleware import chain
+from .stream import ReplyAssembler
+from .tools import InvalidArgumentsError, Tool, to_text
+
+
+class _Cancelled(AgentFlexError):
+    """The stream was left because the turn is being cancelled."""
+
+
+def perform(drive: Drive, effect: Effect) -> Input:
+    """Do what the core asks for; returns what came back.
+
+    Raises:
+        KeyboardInterrupt: the stop button; nothing else.
+    """
+    match effect:
+        case CallModel(request):
+            return _call_model(drive, request)
+        case CheckCalls(checked):
+            return _check_calls(drive, checked)
+        case RunTool(call, form_data):
+            return _run_tool(drive, call, form_data)
+        case _:
+            assert_never(effect)
+
+
+def _call_model(drive: Drive, request: ModelRequest) -> Input:
+    assembler = ReplyAssembler(clock=drive.clock, streaming=request.streaming)
+    own: list[BaseException] = []
+
+    def inner(request: ModelRequest) -> ModelReplied:
+        try:
+            return _stream(drive, request, assembler)
+        except BaseException as error:
+            own.append(error)
+            raise
+
+    try:
+        with drive.gate.open():
+            reply = chain(drive.agent.middlewares, "around_model", inner)(request)
+    except KeyboardInterrupt:
+        drive.flush_text()
+        raise
+    except BaseException as error:
+        drive.flush_text()
+        if not own or own[-1] is not error:
+            drive.raises = error  # a middleware's own error reaches the caller
+        code = "CANCELLED" if isinstance(error, _Cancelled) else ""
+        return ModelFailed(error=summary(error, code), usage=assembler.usage)
+    return reply
+
+
+def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> ModelReplied:
+    deltas = _deltas(drive.agent.model.stream(request))
+    try:
+        for delta in deltas:
+            if drive.is_cancelled():
+                raise _Cancelled("the turn was cancelled while the model answered")
+            drive.stream(assembler.feed(delta))
+    finally:
+        if isinstance(deltas, Iterator) and callable(close := getattr(deltas, "close", None)):
+            close()
+    drive.flush_text()
+    return assembler.finish()
+
+
+def _deltas(source: Any) -> Iterator[ModelDelta]:
+    if inspect.iscoroutine(source):
+        source = wait_for(source)
+    return iterate(source) if isinstance(source, AsyncIterable) else iter(source or ())
+
+
+def _check_calls(drive: Drive, calls: tuple[ToolCall, ...]) -> Input:
+    verdicts = {}
+    try:
+        with drive.gate.open():
+            for call in calls:
+                verdicts[call.id] = _judge(drive, call)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return CheckFailed(summary(error, "APPROVAL_POLICY_FAILED"))
+    return CallsChecked(verdicts)
+
+
+def _judge(drive: Drive, call: ToolCall) -> Verdict:
+    tool, policy = drive.agent.tools[call.name], drive.agent.approval_policy
+    try:
+        tool.check(call.arguments)
+    except InvalidArgumentsError as error:
+        return Verdict(strictness=Strictness.INVALID, message=f"the arguments of {call.name} do not fit: {error}")
+    verdict = ALLOWED
+    if tool.approval is True:
+        verdict = _decision(True, tool)
+    elif callable(tool.approval):
+        verdict = _decision(_awaited(tool.approval(call)), tool)
+    if policy is not None:
+        verdict = stricter(verdict, _decision(_awaited(policy(drive.turn, call, tool)), tool))
+    return verdict
+
+
+def _decision(said: Any, tool: Tool) -> Verdict:
+    if isinstance(said, Verdict):
+        return said
+    if said is True:
+        return ToolApprovalDecision.require_approval(f"{tool.name} asks for approval")
+    if said is False:
+        return ALLOWED
+    raise TypeError(f"the approval of {tool.name} returned {said!r}: expected True, False or a ToolApprovalDecision")
+
+
+def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Input:
+    tool, turn = drive.agent.tools[call.name], drive.turn
+    identity = turn.identity
+    own: list[BaseException] = []
+
+    def report(message: str, data: FrozenDict) -> None:
+        drive.say_late(ToolProgressed(call.id, message, data))
+
+    context = AgentToolContext(
+        turn_id=identity.id,
+        root_turn_id=identity.root_turn_id,
+        parent_turn_id=identity.parent_turn_id,
+        conversation_id=identity.conversation_id,
+        agent_id=identity.agent_id,
+        agent_version=identity.agent_version,
+        step=turn.step_count,
+        call=call,
+        form_data=form_data,
+        _progress=report,
+        _cancelled=drive.is_cancelled,
+    )
+
+    def inner(call: ToolCall) -> Any:
+        try:
+            return _awaited(tool.function(**tool.check(call.arguments)))
+        except BaseException as error:
+            own.append(error)
+            raise
+
+    token = entered(context)
+    try:
+        with drive.gate.open():
+            content = to_text(_awaited(chain(drive.agent.middlewares, "around_tool", inner)(call)))
+    except KeyboardInterrupt:
+        raise
+    except FormRequired as asked:
+        return _asked(drive, call, asked)
+    except BaseException as error:
+        error_summary = summary(error)
+        if not own or own[-1] is not error:
+            drive.raises = error
+        return ToolFailed(call.id, error_summary, f"Error: {error_summary.kind}: {error_summary.message}")
+    finally:
+        left(token)
+    return ToolReturned(call.id, content)
+
+
+def _asked(drive: Drive, call: ToolCall, asked: FormRequired) -> Input:
+    form = asked.form if isinstance(asked.form, AgentForm) else drive.agent.definition.form_by_key.get(asked.form)
+    if form is None:
+        known = ", ".join(drive.agent.definition.form_by_key) or "none"
+        met = f"{call.name} asked for form {asked.form!r}, which the agent does not have; it has: {known}"
+        return ToolFailed(call.id, ErrorSummary(kind="UnknownForm", message=met, code="UNKNOWN_FORM"), f"Error: {met}")
+    return ToolAsked(call.id, form, asked.message)
+
+
+def _awaited(value: Any) -> Any:
+    return wait_for(value) if inspect.iscoroutine(value) else value

@@ -1,0 +1,226 @@
+"""Tools from plain functions: the schema comes from the signature, the description from the docstring."""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, get_type_hints, overload
+
+import jsonschema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+from ..core.agent import ToolDefinition
+from ..core.errors import InvalidAgentError
+from ..core.frozen import FrozenDict, freeze, well_formed
+from ..core.messages import ToolCall
+from ..core.verdicts import Verdict
+
+Approval = bool | Callable[[ToolCall], bool | Verdict]
+
+
+class InvalidArgumentsError(ValueError):
+    """A call's arguments do not fit the tool; the text is for the model."""
+
+
+class _Arguments(Protocol):
+    def schema(self) -> dict[str, Any]: ...
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """Something a model may call. Made from a function by `tool`, or written out with a JSON Schema of its own.
+
+    `function` takes the arguments by keyword, may be async, and returns anything. `approval` is True, False, or a
+    function of the call that returns either, or a verdict of `ToolApprovalDecision`. `idempotent` says that running a
+    call twice under one idempotency key does what running it once does. `version` stands for the code where its
+    source cannot be read.
+    """
+
+    name: str
+    description: str
+    function: Callable[..., Any]
+    parameters: Mapping[str, Any] | None = None
+    approval: Approval = False
+    idempotent: bool = False
+    version: str = ""
+    _arguments: _Arguments = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidAgentError(f"tool {self.name!r} with {self.function!r}", "a function", "pass one")
+        arguments: _Arguments = (
+            _Signature(self.name, self.function) if self.parameters is None else _Schema(self.name, self.parameters)
+        )
+        object.__setattr__(self, "_arguments", arguments)
+        _ = self.definition  # an ill-defined tool is refused where it is made
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as data."""
+        return ToolDefinition(
+            name=self.name,
+            description=self.description,
+            parameters=FrozenDict(self._arguments.schema()),
+            guarded=self.approval is not False,
+            idempotent=self.idempotent,
+        )
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them.
+
+        Raises:
+            InvalidArgumentsError: they do not fit; says where and why.
+        """
+        return self._arguments.check(arguments)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as if it were no tool."""
+        return self.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    approval: Approval = False,
+    idempotent: bool = False,
+    version: str = "",
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    approval: Approval = False,
+    idempotent: bool = False,
+    version: str = "",
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function, plain or async: `@tool` or `@tool(approval=True)`.
+
+    Raises:
+        InvalidAgentError: the signature cannot become a schema, or the name cannot be one.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        return Tool(
+            name=name if name is not None else getattr(function, "__name__", ""),
+            description=description if description is not None else inspect.getdoc(function) or "",
+            function=function,
+            approval=approval,
+            idempotent=idempotent,
+            version=version,
+        )
+
+    return make if function is None else make(function)
+
+
+def as_tool(value: Tool | Callable[..., Any]) -> Tool:
+    """The value as a tool: a tool as it is, a function as `tool` makes it."""
+    return value if isinstance(value, Tool) else tool(value)
+
+
+def to_text(value: Any) -> str:
+    """A tool's result as the text that model, store and page see: made once, well formed, never shortened by size.
+
+    Text stays text; everything else becomes JSON, with NaN and infinities as words; a table becomes its own printed
+    form under a line with its shape; what JSON does not know becomes a short description.
+    """
+    if isinstance(value, str):
+        return well_formed(str.__str__(value))
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    elif isinstance(shape := getattr(value, "shape", None), tuple) and shape:
+        if hasattr(value, "columns"):
+            return well_formed(f"{type(value).__name__} of {' × '.join(map(str, shape))}\n{value}")
+        if callable(listed := getattr(value, "tolist", None)):
+            value = listed()
+    return json.dumps(freeze(value), ensure_ascii=False)
+
+
+class _Signature:
+    """Arguments as a function's signature describes them."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        try:
+            hints = get_type_hints(function, include_extras=True)
+            parameters = inspect.signature(function).parameters
+        except (NameError, TypeError, ValueError) as error:
+            raise InvalidAgentError(f"tool {name!r}: {error}", "types that can be resolved", "annotate it") from error
+        self._names: dict[str, str] = {}
+        fields: dict[str, Any] = {}
+        for number, parameter in enumerate(parameters.values()):
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                met = f"tool {name!r} takes {parameter}"
+                raise InvalidAgentError(met, "parameters that can be given by name", "write them out")
+            # Field names of their own: a parameter may be called "schema", "copy" or "_x", which pydantic keeps for itself.
+            plain = f"p{number}"
+            self._names[plain] = parameter.name
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[plain] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
+        try:
+            self._model = create_model(
+                "Arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
+            )
+            self._schema = self._model.model_json_schema(by_alias=True)
+        except (PydanticUserError, TypeError) as error:
+            raise InvalidAgentError(
+                f"tool {name!r}: {error}", "types that JSON can carry", "annotate it with such types"
+            ) from error
+
+    def schema(self) -> dict[str, Any]:
+        schema = {key: part for key, part in self._schema.items() if key != "title"}
+        properties = schema.get("properties", {})
+        schema["properties"] = {
+            name: {key: part for key, part in spec.items() if key != "title"} for name, spec in properties.items()
+        }
+        return schema
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            model = self._model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise InvalidArgumentsError(_listed(error)) from None
+        return {self._names[name]: getattr(model, name) for name in self._names if name in model.model_fields_set}
+
+
+class _Schema:
+    """Arguments as a JSON Schema describes them."""
+
+    def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+        self._schema = TypeAdapter(dict[str, Any]).validate_python(json.loads(json.dumps(schema)))
+        try:
+            jsonschema.Draft202012Validator.check_schema(self._schema)
+        except jsonschema.SchemaError as error:
+            raise InvalidAgentError(f"tool {name!r}: {error.message}", "a JSON Schema", "correct it") from error
+        self._validator = jsonschema.Draft202012Validator(self._schema)
+
+    def schema(self) -> dict[str, Any]:
+        return dict(self._schema)
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        plain: dict[str, Any] = thawed(arguments)
+        if errors := sorted(self._validator.iter_errors(plain), key=lambda error: error.json_path):
+            raise InvalidArgumentsError("; ".join(f"{error.json_path}: {error.message}" for error in errors[:10]))
+        return plain
+
+
+def thawed(value: Any) -> Any:
+    """Frozen data as plain dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: thawed(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [thawed(item) for item in value]
+    return value
+
+
+def _listed(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults[:10])
