@@ -56,7 +56,7 @@ def perform(drive: Drive, effect: Effect) -> Input:
 
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
-    assembler = ReplyAssembler(clock=drive.clock, streaming=request.streaming)
+    assembler = ReplyAssembler(now=drive.clock)
     own: list[BaseException] = []
 
     def inner(request: ModelRequest) -> ModelReplied:
@@ -87,11 +87,15 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
         for delta in deltas:
             if drive.is_cancelled():
                 raise _Cancelled("the turn was cancelled while the model answered")
-            drive.stream(assembler.feed(delta))
+            pieces = assembler.feed(delta)
+            if request.streaming:
+                drive.stream(pieces)
     finally:
         if isinstance(deltas, Iterator) and callable(close := getattr(deltas, "close", None)):
             close()
-    drive.flush_text()
+    if request.streaming:
+        drive.stream(assembler.rest())
+        drive.flush_text()
     return assembler.finish()
 
 
