@@ -217,7 +217,7 @@ def _closed(pieces: list[ModelDelta | Pause | Raised]) -> _Written:
     asked = [piece.arguments or "" for piece in pieces if isinstance(piece, ToolCallDelta)]
     return _Written(
         pieces=tuple(pieces),
-        words=sum(map(_words, said + asked)),
+        words=_words("".join(said)) + sum(map(_words, asked)),
         counted=any(isinstance(piece, UsageDelta) for piece in pieces),
     )
 

@@ -47,29 +47,25 @@ class ReplyAssembler:
         Raises:
             ModelError: this is no delta.
         """
-        kind = type(delta)
-        if kind is UsageDelta:
-            self._count(delta.usage)  # type: ignore[union-attr]
+        if self._finish is not None and not isinstance(delta, UsageDelta):
             return _NOTHING
-        if self._finish is not None:
-            return _NOTHING
-        if self.first_delta_at is None and kind is not Finish and getattr(delta, "text", True):
-            self.first_delta_at = self._now()
-        if kind is TextDelta:
-            shown = self._text.add(delta.text)  # type: ignore[union-attr]
-            return (Streamed(DeltaKind.TEXT, shown),) if shown else _NOTHING
-        if kind is ReasoningDelta:
-            shown = self._reasoning.add(delta.text)  # type: ignore[union-attr]
-            return (Streamed(DeltaKind.REASONING, shown),) if shown else _NOTHING
+        if isinstance(delta, TextDelta):
+            return self._said(DeltaKind.TEXT, self._text, delta.text)
+        if isinstance(delta, ReasoningDelta):
+            return self._said(DeltaKind.REASONING, self._reasoning, delta.text)
         if isinstance(delta, ToolCallDelta):
+            self.first_delta_at = self.first_delta_at or self._now()
             return (self._calls.add(delta),)
-        if isinstance(delta, Finish):
+        if isinstance(delta, UsageDelta):
+            self._count(delta.usage)
+        elif isinstance(delta, Finish):
             self._finish = delta
-            return _NOTHING
-        raise ModelError(
-            f"the model yielded {type(delta).__name__}: expected TextDelta, ReasoningDelta, ToolCallDelta, UsageDelta "
-            "or Finish; wrap what it says in one of these."
-        )
+        else:
+            raise ModelError(
+                f"the model yielded {type(delta).__name__}: expected TextDelta, ReasoningDelta, ToolCallDelta, "
+                "UsageDelta or Finish; wrap what it says in one of these."
+            )
+        return _NOTHING
 
     def rest(self) -> tuple[Streamed, ...]:
         """When the stream has ended: what can be shown yet, the half of an emoji whose other half never came."""
@@ -100,11 +96,19 @@ class ReplyAssembler:
         return ModelReplied(
             message=message,
             usage=self.usage,
-            finish_reason=end.reason,
-            model=end.model,
-            response_id=end.response_id,
+            finish_reason=_word(end.reason),
+            model=_word(end.model),
+            response_id=_word(end.response_id),
             first_delta_at=self.first_delta_at,
         )
+
+    def _said(self, kind: DeltaKind, text: "_Text", piece: str | None) -> tuple[Streamed, ...]:
+        if not piece:
+            return _NOTHING
+        if self.first_delta_at is None:
+            self.first_delta_at = self._now()
+        shown = text.add(piece)
+        return (Streamed(kind, shown),) if shown else _NOTHING
 
     def _count(self, usage: Usage) -> None:
         for name in _COUNTS:
@@ -127,6 +131,10 @@ def _known(count: Any) -> int | None:
     return number if 0 <= number < _MOST else None
 
 
+def _word(text: str | None) -> str | None:
+    return None if text is None else well_formed(text)
+
+
 class _Text:
     """Text that arrives in pieces, well formed as far as it is shown.
 
@@ -139,11 +147,9 @@ class _Text:
         self._parts: list[str] = []
         self._half = ""
 
-    def add(self, text: str | None) -> str:
+    def add(self, text: str) -> str:
         """The part of the text that can be shown now."""
-        if not text:
-            return ""
-        if self._half or not text.isascii():
+        if text and (self._half or not text.isascii()):
             text, self._half = self._half + text, ""
             if "\ud800" <= text[-1] <= "\udbff":
                 text, self._half = text[:-1], text[-1]
@@ -210,7 +216,7 @@ class _Calls:
             call.take_id(delta.id)
         if delta.name:
             call.take_name(delta.name)
-        return _shown(call, call.arguments.add(delta.arguments))
+        return _shown(call, call.arguments.add(delta.arguments or ""))
 
     def end(self) -> list[Streamed]:
         return [_shown(call, tail) for call in self._calls if (tail := call.arguments.end())]
