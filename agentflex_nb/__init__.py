@@ -1,1 +1,106 @@
-"""agentflex_nb."""
+"""Agents in a notebook: define one in a cell, run it, answer its questions with a click, query everything it did.
+
+The names below are what a notebook uses. Heavy parts (DuckDB, pandas, widgets) load when they are first touched.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .core.agent import AgentExecutionPolicy, ToolErrorStrategy
+    from .core.errors import (
+        AgentDriftError,
+        AgentFlexError,
+        AgentVersionNotFoundError,
+        CommandRefusedError,
+        ConversationBusyError,
+        EmptyReplyError,
+        IllegalTransitionError,
+        InvalidAgentError,
+        InvalidValueError,
+        LabLockedError,
+        ModelError,
+        RecordingEndedError,
+        RefusalReason,
+        StoreDamagedError,
+        StoreError,
+        TruncatedStreamError,
+        TurnFailedError,
+        TurnNotFoundError,
+        UnansweredError,
+        VersionConflictError,
+        WrongThreadError,
+    )
+    from .core.events import AgentEvent, EventType
+    from .core.forms import FormRequired
+    from .core.inputs import AgentResumeCommand, ModelReplied
+    from .core.machine import AgentPhase, AgentStatus, SuspensionType
+    from .core.messages import Message, Origin, Role, ToolCall, Usage
+    from .core.model import ChatModel, Finish, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+    from .core.turn import AgentSuspension, Question, Turn
+    from .core.verdicts import ToolApprovalDecision, Verdict
+    from .lab import Lab
+    from .models.recorded import RecordedModel
+    from .models.scripted import ScriptedModel
+    from .runtime.agent import Agent
+    from .runtime.answers import fail_if_asked
+    from .runtime.context import AgentToolContext, NoToolContextError
+    from .runtime.drive import AgentRunnerOptions
+    from .runtime.forms import AgentForm
+    from .runtime.handle import AgentTurn
+    from .runtime.loader import AgentLoader
+    from .runtime.middleware import AgentMiddleware
+    from .runtime.runner import AgentRunner, AgentTurnOptions
+    from .runtime.tools import Tool, tool
+    from .store.memory import MemoryStore
+    from .store.sqlite import SqliteStore
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "core.agent": "AgentExecutionPolicy ToolErrorStrategy",
+    "core.errors": "AgentDriftError AgentFlexError AgentVersionNotFoundError CommandRefusedError ConversationBusyError "
+    "EmptyReplyError IllegalTransitionError InvalidAgentError InvalidValueError LabLockedError ModelError "
+    "RecordingEndedError RefusalReason StoreDamagedError StoreError TruncatedStreamError TurnFailedError "
+    "TurnNotFoundError UnansweredError VersionConflictError WrongThreadError",
+    "core.events": "AgentEvent EventType",
+    "core.forms": "FormRequired",
+    "core.inputs": "AgentResumeCommand ModelReplied",
+    "core.machine": "AgentPhase AgentStatus SuspensionType",
+    "core.messages": "Message Origin Role ToolCall Usage",
+    "core.model": "ChatModel Finish ModelRequest ReasoningDelta TextDelta ToolCallDelta UsageDelta",
+    "core.turn": "AgentSuspension Question Turn",
+    "core.verdicts": "ToolApprovalDecision Verdict",
+    "lab": "Lab",
+    "models.recorded": "RecordedModel",
+    "models.scripted": "ScriptedModel",
+    "runtime.agent": "Agent",
+    "runtime.answers": "fail_if_asked",
+    "runtime.context": "AgentToolContext NoToolContextError",
+    "runtime.drive": "AgentRunnerOptions",
+    "runtime.forms": "AgentForm",
+    "runtime.handle": "AgentTurn",
+    "runtime.loader": "AgentLoader",
+    "runtime.middleware": "AgentMiddleware",
+    "runtime.runner": "AgentRunner AgentTurnOptions",
+    "runtime.tools": "Tool tool",
+    "store.memory": "MemoryStore",
+    "store.sqlite": "SqliteStore",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [  # noqa: PLE0604 - computed from the table above, and tested against the rooms
+    *sorted(_HOME_OF),
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if (home := _HOME_OF.get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

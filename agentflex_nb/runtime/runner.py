@@ -183,7 +183,7 @@ class AgentRunner:
         refuse_on_loop("run", "await arun")
         turn = self.create(agent, input, conversation_id=conversation_id, options=options)
         self.run_until_blocked(turn)
-        return self._respond(turn, responder) if responder is not None else turn
+        return self.answer_all(turn, responder) if responder is not None else turn
 
     def start(
         self,
@@ -227,7 +227,19 @@ class AgentRunner:
         refuse_on_loop("resume", "await aresume")
         handle = self.submit_resume(turn, command)
         self.run_until_blocked(handle)
-        return self._respond(handle, responder) if responder is not None else handle
+        return self.answer_all(handle, responder) if responder is not None else handle
+
+    def answer_all(self, turn: AgentTurn, responder: Responder) -> AgentTurn:
+        """Let the responder answer whatever the turn asks, and move it on, until it has ended.
+
+        Raises:
+            UnansweredError: the responder has no answer; the turn goes on waiting.
+        """
+        while turn.questions:
+            state = turn.to_snapshot()
+            self.submit_resume(turn, respond(state, state.questions[0], responder))
+            self._move(turn)
+        return turn
 
     def submit_resume(self, turn: AnyTurn, command: Command) -> AgentTurn:
         """Answer a question without running anything: the turn is then READY, or waits for the other answers."""
@@ -312,6 +324,10 @@ class AgentRunner:
         self._new_drive(agent, stored, known).begin(save_turn(agent.definition, stored.turn, self._clock()))
         return known.turn.version
 
+    def in_thread(self, function: Callable[[], object]) -> None:
+        """Run it in a worker thread, in the caller's context."""
+        _in_thread(function, "agentflex-worker")
+
     # -- looking -------------------------------------------------------------------------------------------------------
 
     def reload(self, turn_id: str) -> Turn:
@@ -339,7 +355,7 @@ class AgentRunner:
         """`run`, for a coroutine. Cancelling the coroutine (the stop button, in a cell that awaits) cancels the turn."""
         turn = await in_worker(self.create, agent, input, conversation_id=conversation_id, options=options)
         await self._guarded(turn, self._move, turn)
-        return await self._guarded(turn, self._respond, turn, responder) if responder is not None else turn
+        return await self.aanswer_all(turn, responder) if responder is not None else turn
 
     async def astep(self, turn: AnyTurn) -> AgentTurn:
         """`step`, for a coroutine."""
@@ -353,7 +369,11 @@ class AgentRunner:
         """`resume`, for a coroutine."""
         handle = await in_worker(self.submit_resume, turn, command)
         await self._guarded(handle, self._move, handle)
-        return await self._guarded(handle, self._respond, handle, responder) if responder is not None else handle
+        return await self.aanswer_all(handle, responder) if responder is not None else handle
+
+    async def aanswer_all(self, turn: AgentTurn, responder: Responder) -> AgentTurn:
+        """`answer_all`, for a coroutine."""
+        return await self._guarded(turn, self.answer_all, turn, responder)
 
     async def acancel(self, turn: AnyTurn, reason: str = "", **metadata: Any) -> bool:
         """`cancel`, for a coroutine."""
@@ -426,13 +446,6 @@ class AgentRunner:
         finally:
             drive.known.release(drive)
             self._publisher.settle(drive.known.mailbox, _SETTLE)
-
-    def _respond(self, turn: AgentTurn, responder: Responder) -> AgentTurn:
-        while turn.questions:
-            state = turn.to_snapshot()
-            self.submit_resume(turn, respond(state, state.questions[0], responder))
-            self._move(turn)
-        return turn
 
     async def _guarded(self, turn: AnyTurn, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:

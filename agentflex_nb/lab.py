@@ -1,0 +1,270 @@
+"""The front door of a notebook: one file, one runner, a panel under the cell, tables for everything that happened.
+
+A lab only delegates: to `lab.runner` for turns, to `lab.store` for the record, to the frames for questions.
+"""
+
+import functools
+import getpass
+import logging
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from .core.errors import AgentFlexError, CommandRefusedError, RefusalReason
+from .core.inputs import Cancel, Command
+from .core.messages import Message
+from .runtime.agent import Agent
+from .runtime.answers import Responder
+from .runtime.drive import AgentRunnerOptions
+from .runtime.handle import AgentTurn
+from .runtime.ports import AgentEventListener
+from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker
+from .store.lab_store import LabStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .widgets.listener import NotebookListener
+
+_log = logging.getLogger(__name__)
+_open: dict[Path, "Lab"] = {}
+_lock = threading.Lock()
+
+
+class Lab:
+    """A lab: everything its agents do lies in one DuckDB file.
+
+    Args:
+        path: The file, made when it is not there; ":memory:" keeps nothing. The same path twice in a kernel is the same
+            lab.
+        user: Who answers questions here; kept with every answer. By default the name of the account.
+        durability: "power" survives a power cut, "process" a killed kernel (and is faster).
+        display: Whether runs appear under the cell; by default where there is a notebook.
+        listeners: Functions of an event.
+        options: How the runner works.
+
+    Raises:
+        LabLockedError: another process holds the file; says which, and what to do.
+        StoreDamagedError, StoreError: the file cannot be used; says why.
+    """
+
+    def __new__(cls, path: str | os.PathLike[str] = ":memory:", **_: Any) -> Self:
+        """The lab that has this file open in this process, or a new one."""
+        with _lock:
+            known = _open.get(_place(path)) if str(path) != ":memory:" else None
+        return known if isinstance(known, cls) else super().__new__(cls)
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = ":memory:",
+        *,
+        user: str | None = None,
+        durability: str = "power",
+        display: bool | None = None,
+        listeners: Iterable[AgentEventListener] = (),
+        options: AgentRunnerOptions | None = None,
+    ) -> None:
+        if not hasattr(self, "runner"):
+            self._open(path, durability, options)
+        if user is not None or not self.user:
+            self.user = user if user is not None else _account()
+            self.runner.signature = {"by": self.user}
+        for listener in listeners:
+            self.runner.add_event_listener(listener)
+        self._display = self._display if display is None else display
+
+    def _open(self, path: str | os.PathLike[str], durability: str, options: AgentRunnerOptions | None) -> None:
+        self.path = str(path)
+        self.store = LabStore(path, durability=durability)
+        self.runner = AgentRunner(self.store, options=options)
+        self.user = ""
+        self._display: bool | None = None
+        self._listener: NotebookListener | None = None
+        if self.path != ":memory:":
+            with _lock:
+                _open[_place(path)] = self
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def register(self, agent: Agent) -> Agent:
+        """Make an agent known, so that turns which it began can go on. The first run of an agent does it too."""
+        return self.runner.loader.register(agent)
+
+    def run(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+        responder: Responder | None = None,
+    ) -> AgentTurn:
+        """Run a turn under this cell until it is done or suspended; with a responder, until it is done."""
+        turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+        self._show(turn, input)
+        self.runner.run_until_blocked(turn)
+        return self.runner.answer_all(turn, responder) if responder is not None else turn
+
+    def start(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentTurn:
+        """Run a turn in a worker thread, its panel live under this cell; returns at once."""
+        turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+        self._show(turn, input)
+        return self.runner.go_on(turn)
+
+    async def arun(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+        responder: Responder | None = None,
+    ) -> AgentTurn:
+        """`run`, for a cell that awaits."""
+        create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
+        turn = await in_worker(create, agent, input)
+        self._show(turn, input)
+        await self.runner.arun_until_blocked(turn)
+        return await self.runner.aanswer_all(turn, responder) if responder is not None else turn
+
+    def restore(self, turn: AnyTurn) -> AgentTurn:
+        """A turn out of the lab, also one of yesterday's kernel, with its panel. Nothing runs until it is answered.
+
+        Raises:
+            TurnNotFoundError, AgentVersionNotFoundError, AgentDriftError: what it needs is not here.
+        """
+        handle = self.runner.restore(turn)
+        self._show(handle, "")
+        return handle
+
+    def resume(self, turn: AnyTurn, command: Command, *, responder: Responder | None = None) -> AgentTurn:
+        """Answer a question with a command, and move the turn on in this thread."""
+        return self.runner.resume(turn, command, responder=responder)
+
+    # -- tables --------------------------------------------------------------------------------------------------------
+
+    def turns(self, **select: Any) -> "pd.DataFrame":
+        """One row a turn: its newest state. `where=`, `turn=`, `columns=`, `order=`, `limit=` narrow it down in SQL."""
+        return self._frame("turns", select)
+
+    def steps(self, **select: Any) -> "pd.DataFrame":
+        """One row a step of a turn."""
+        return self._frame("steps", select)
+
+    def events(self, **select: Any) -> "pd.DataFrame":
+        """One row an event, in the order in which they happened."""
+        return self._frame("events", select)
+
+    def messages(self, **select: Any) -> "pd.DataFrame":
+        """One row a message of a turn, those attached from earlier turns included."""
+        return self._frame("messages", select)
+
+    def model_calls(self, **select: Any) -> "pd.DataFrame":
+        """One row a request to a model."""
+        return self._frame("model_calls", select)
+
+    def tool_calls(self, **select: Any) -> "pd.DataFrame":
+        """One row a call that a model asked for, whatever became of it."""
+        return self._frame("tool_calls", select)
+
+    def suspensions(self, **select: Any) -> "pd.DataFrame":
+        """One row a question: asked when, answered when, by whom, how."""
+        return self._frame("suspensions", select)
+
+    def snapshots(self, **select: Any) -> "pd.DataFrame":
+        """One row a saved state."""
+        return self._frame("snapshots", select)
+
+    def inbox(self) -> "pd.DataFrame":
+        """Every open question of this lab, oldest first, also those that yesterday's kernel left behind."""
+        return self._frame("suspensions", {"where": {"outcome": "PENDING"}, "order": "asked_at"})
+
+    def sql(
+        self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None, **options: Any
+    ) -> "pd.DataFrame":
+        """The result of a query over the lab's tables, with `?` or `$name` for parameters. Read-only unless write=True."""
+        from .analysis.query import sql
+
+        return sql(self.store.archive, query, params, **options)
+
+    def _frame(self, table: str, select: dict[str, Any]) -> "pd.DataFrame":
+        from .analysis.frames import frame
+
+        return frame(self.store.archive, table, **select)
+
+    # -- the page ------------------------------------------------------------------------------------------------------
+
+    def _show(self, turn: AgentTurn, prompt: Any) -> None:
+        if (listener := self._panels()) is None:
+            return
+        try:
+            listener.open_panel(turn.id, turn.events(), prompt=prompt if isinstance(prompt, str) else "")
+        except Exception as error:  # a page that cannot be drawn is no reason not to run
+            _log.warning("the panel of turn %s could not be opened: %s", turn.id, error)
+
+    def _panels(self) -> "NotebookListener | None":
+        if self._listener is None and self._display is not False:
+            from .widgets import listener
+
+            if self._display or listener.is_notebook():
+                self._listener = listener.NotebookListener(on_command=self._hear, user=self.user)
+                self.runner.add_event_listener(self._listener, key="the panels of this lab")
+        return self._listener
+
+    def _hear(self, turn_id: str, command: Command | Cancel) -> None:
+        """A click: carried out in a worker thread, so that the click's handler returns at once."""
+        self.runner.in_thread(functools.partial(self._carry_out, turn_id, command))
+
+    def _carry_out(self, turn_id: str, command: Command | Cancel) -> None:
+        question_id = "" if isinstance(command, Cancel) else command.correlation_id
+        try:
+            if isinstance(command, Cancel):
+                if not self.runner.cancel(turn_id, command.reason, **command.metadata):
+                    reason = RefusalReason.FINAL
+                    raise CommandRefusedError(reason, "the turn has ended, or is being cancelled", turn_id=turn_id)
+            else:
+                self.runner.submit_resume(turn_id, command)
+                self.runner.run_until_blocked(turn_id)
+        except AgentFlexError as error:
+            if self._listener is not None:
+                self._listener.refuse(turn_id, question_id, error)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Fold everything into the file and let go of it. Waiting turns wait on, for the next one who opens it."""
+        with _lock:
+            for place in [place for place, lab in _open.items() if lab is self]:
+                del _open[place]
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        """Nothing more than the lab itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Lab({self.path!r}, user={self.user!r})"
+
+
+def _place(path: str | os.PathLike[str]) -> Path:
+    return Path(path).resolve()
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no such account, as in some containers
+        return ""

@@ -1,0 +1,9 @@
+"""For tests, ours and yours: clocks and ids that count, the core played by hand, a panel pressed without a browser.
+
+`agentflex_nb.testing.store_contract` holds the promises of a store as one abstract test case.
+"""
+
+from .playing import Played, play
+from .time import CountingClock, CountingIds, counting_ids
+
+__all__ = ["CountingClock", "CountingIds", "Played", "counting_ids", "play"]
