@@ -195,14 +195,28 @@ def replay(events: Iterable[AgentEvent], status: AgentStatus = AgentStatus.READY
 
 
 def mermaid() -> str:
-    """The table as a diagram; arrows between the same two statuses share a line."""
-    arrows: dict[tuple[AgentStatus, AgentStatus], list[str]] = {}
+    """The table as a diagram. The statuses that wait, and those that end, stand in a box each.
+
+    Arrows with one source and target share a line; for a wait, the member says in brackets what is waited for.
+    """
+    arrows: dict[tuple[str, str], dict[str, None]] = {}
+    members: dict[str, dict[str, None]] = {"waiting": {}, "ended": {}}
     for source, row in TRANSITIONS.items():
         for (type, waits_for), target in row.items():
-            arrows.setdefault((source, target), []).append(f"{type} ({waits_for})" if waits_for else str(type))
-    lines = [f"    {source} --> {target}: {', '.join(labels)}" for (source, target), labels in arrows.items()]
-    ends = [f"    {status} --> [*]" for status in AgentStatus if status.is_terminal]
-    return "\n".join(["stateDiagram-v2", f"    [*] --> {AgentStatus.READY}", *lines, *ends])
+            arrows.setdefault((_box(source), _box(target)), {})[type] = None
+            if _box(target) != target:
+                members[_box(target)][f"{target}: {target} ({waits_for})" if waits_for else str(target)] = None
+    lines = [f"    {source} --> {target}: {', '.join(types)}" for (source, target), types in arrows.items()]
+    boxes = [
+        line
+        for box, names in members.items()
+        for line in (f"    state {box} {{", *(f"        {n}" for n in names), "    }")
+    ]
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {AgentStatus.READY}", *lines, "    ended --> [*]", *boxes])
+
+
+def _box(status: AgentStatus) -> str:
+    return "waiting" if status.is_blocked else "ended" if status.is_terminal else status
 
 
 if __name__ == "__main__":
