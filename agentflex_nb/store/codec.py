@@ -61,12 +61,12 @@ def _instructions(text: str) -> Body:
     return encode_message(system(text))
 
 
-def decode_turn(state: str, messages: Sequence[Message], body: Callable[[str], str]) -> Turn:
-    """The turn of a state and its messages; `body` finds the text of a message, here the instructions, by its hash.
+def decode_turn(state: str, messages: Sequence[Message], body: Callable[[str], str | None]) -> Turn:
+    """The turn of a state and its messages; `body` finds the text of the instructions by their hash.
 
     Raises:
         NewerFormatError: a newer version of this package wrote it.
-        StoreDamagedError: it is not the state of a turn.
+        StoreDamagedError: it is not the state of a turn, or `body` has no instructions.
     """
     data = _parsed(state, "the state of a turn")
     found = data.pop("format", 0)
@@ -74,8 +74,10 @@ def decode_turn(state: str, messages: Sequence[Message], body: Callable[[str], s
         raise NewerFormatError("the state of a turn", found, FORMAT)
     turn: Turn = _decoded(_STATE, data, "the state of a turn")
     if turn.identity.instructions:
-        instructions = decode_message(body(turn.identity.instructions)).content
-        turn = replace(turn, identity=replace(turn.identity, instructions=instructions))
+        text = body(turn.identity.instructions)
+        if text is None:
+            raise StoreDamagedError("the state of a turn", f"the instructions of turn {turn.id} are missing", _MEND)
+        turn = replace(turn, identity=replace(turn.identity, instructions=decode_message(text).content))
     return replace(turn, messages=tuple(messages))
 
 

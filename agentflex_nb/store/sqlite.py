@@ -1,0 +1,270 @@
+"""The record of live turns in one SQLite file.
+
+Rule 1: a commit is one transaction: the head (compare-and-set), one journal row with all its events, new messages.
+Rule 2: every change of a head has a journal row, whose id the head bears (`changed`): one number orders everything.
+Rule 3: text is made before the file's lock is taken, and understood after it is let go.
+"""
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import ConversationBusyError, StoreDamagedError, StoreError, TurnNotFoundError, VersionConflictError
+from ..core.events import AgentEvent
+from ..core.machine import AgentStatus
+from ..core.messages import Message
+from ..core.turn import Turn
+from ..runtime.ports import StoredTurn
+from .codec import decode_events, decode_message, decode_turn, encode_events, encode_message, encode_turn
+from .shapes import microseconds
+from .sqlite_file import Durability, SqliteFile
+from .unfolded import FoldCursor, Unfolded, read_unfolded
+
+_HERE = Path(__file__).parent
+_MIGRATIONS = tuple((_HERE / f"sqlite_schema_{version}.sql").read_text("utf-8") for version in (1,))
+_NAMED = re.split(r"^-- name: (\w+)\n", (_HERE / "sqlite.sql").read_text("utf-8"), flags=re.MULTILINE)[1:]
+_SQL = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))
+
+_SWEEP_AFTER = 1_000  # new messages, at least, between two sweeps for those that no turn uses any more
+
+
+class SqliteStore:
+    """Implements AgentTurnStore. Many threads and processes may use one file, each process with a store of its own."""
+
+    def __init__(self, path: str | os.PathLike[str], durability: Durability = "power") -> None:
+        """Open the record at this path, or begin one.
+
+        `durability` says what an acknowledged commit survives: "power" a power cut, "process" the end of the process
+        only, at a tenth of the price.
+
+        Raises:
+            NewerFormatError: a newer version of this package wrote the file.
+            StoreDamagedError: the file is no such record, or cannot be read.
+            StoreError: it cannot be opened.
+        """
+        self._file = SqliteFile(path, durability, _MIGRATIONS)
+        self._counts: dict[str, tuple[int, int]] = {}  # turn -> (version, how many messages are stored with it)
+        self._swept, self._kept = 0, 0
+        with self._file.read() as connection:
+            self.record_id = str(connection.execute(_SQL["record_id"]).fetchone()[0])
+        """Names this file's numbering: a cursor of one record says nothing about another."""
+
+    # -- the record ----------------------------------------------------------------------------------------------------
+
+    def load(self, turn_id: str) -> StoredTurn | None:
+        with self._file.read() as connection:
+            rows = _turns(connection, "head", turn_id)
+        return _stored(*rows[0]) if rows else None
+
+    def find(self, statuses: Sequence[AgentStatus]) -> list[StoredTurn]:
+        with self._file.read() as connection:
+            rows = _turns(connection, "find", json.dumps([str(status) for status in statuses]))
+        return [_stored(*row) for row in rows]
+
+    def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
+        turn_id, identity, status = turn.id, turn.identity, turn.status
+        state, instructions = encode_turn(turn)
+        told, last = encode_events(events), events[-1].sequence if events else 0
+        first, count = self._count(turn_id, expected), len(turn.messages)
+        bodies = [encode_message(message) for message in turn.messages[first:]]
+        places = [(turn_id, first + n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
+        kept = [*bodies, instructions] if instructions and expected < 0 else bodies
+        opens, conversation, ended = expected < 0, identity.conversation_id, status.is_terminal
+
+        def save(connection: sqlite3.Connection) -> None:
+            execute = connection.execute
+            found = execute(_SQL["version"], (turn_id,)).fetchone()
+            if (found[0] if found else -1) != expected:
+                raise VersionConflictError(turn_id, expected, found[0] if found else None)
+            if opens and conversation is not None:
+                active = [row[0] for row in execute(_SQL["active_turns"], (conversation,))]
+                if active:
+                    raise ConversationBusyError(conversation, active)
+            changed = execute(_SQL["log"], (turn_id, turn.version, last, state, told)).lastrowid
+            if opens:
+                execute(
+                    _SQL["open_head"],
+                    (turn_id, turn.version, status._value_, ended, conversation, identity.agent_id,
+                     identity.agent_version, count, reserved, last, 0, microseconds(identity.created_at), changed,
+                     instructions.hash if instructions else None, state),
+                )  # fmt: skip
+            else:
+                moved = (turn.version, status._value_, ended, count, reserved, last, changed, state, turn_id)
+                execute(_SQL["move_head"], moved)
+            if kept:
+                connection.executemany(_SQL["keep_message"], kept)
+                connection.executemany(_SQL["add_turn_message"], places)
+            if ended and conversation is not None and not (found and found[1]):
+                execute(_SQL["project"], (conversation, turn_id, identity.attached))
+
+        self._file.write(save)
+        if ended:
+            self._counts.pop(turn_id, None)
+        else:
+            self._counts[turn_id] = turn.version, count
+
+    def append(self, turn_id: str, events: Sequence[AgentEvent], *, reserved: int) -> None:
+        told, last = encode_events(events), events[-1].sequence if events else 0
+
+        def save(connection: sqlite3.Connection) -> None:
+            if connection.execute(_SQL["version"], (turn_id,)).fetchone() is None:
+                raise TurnNotFoundError(turn_id)
+            changed = connection.execute(_SQL["log"], (turn_id, None, last, None, told)).lastrowid
+            connection.execute(_SQL["log_head"], (reserved, last, changed, turn_id))
+
+        self._file.write(save)
+
+    def request_cancel(self, turn_id: str) -> bool:
+        def save(connection: sqlite3.Connection) -> bool:
+            found = connection.execute(_SQL["cancel_requested"], (turn_id,)).fetchone()
+            if found is None:
+                raise TurnNotFoundError(turn_id)
+            if found[0]:
+                return False
+            changed = connection.execute(_SQL["log"], (turn_id, None, 0, None, "[]")).lastrowid
+            connection.execute(_SQL["raise_cancel"], (changed, turn_id))
+            return True
+
+        return self._file.write(save)
+
+    def is_cancel_requested(self, turn_id: str) -> bool:
+        with self._file.read() as connection:
+            found = connection.execute(_SQL["cancel_requested"], (turn_id,)).fetchone()
+        return bool(found and found[0])
+
+    def events(self, turn_id: str, *, after: int = 0) -> list[AgentEvent]:
+        with self._file.read() as connection:
+            rows = connection.execute(_SQL["events"], (turn_id, after)).fetchall()
+        return [event for (text,) in rows for event in decode_events(text) if event.sequence > after]
+
+    def active_turns(self, conversation_id: str) -> list[str]:
+        with self._file.read() as connection:
+            return [row[0] for row in connection.execute(_SQL["active_turns"], (conversation_id,))]
+
+    def conversation(self, conversation_id: str) -> list[tuple[str | None, Message]]:
+        with self._file.read() as connection:
+            rows = connection.execute(_SQL["conversation"], (conversation_id,)).fetchall()
+        return [(turn_id, decode_message(body)) for turn_id, body in rows]
+
+    def remember(self, conversation_id: str, messages: Sequence[Message]) -> None:
+        bodies = [encode_message(message) for message in messages]
+
+        def save(connection: sqlite3.Connection) -> None:
+            connection.executemany(_SQL["keep_message"], bodies)
+            connection.executemany(_SQL["remember"], [(conversation_id, body.hash) for body in bodies])
+
+        self._file.write(save)
+
+    def close(self) -> None:
+        self._file.close()
+
+    # -- for the archive -----------------------------------------------------------------------------------------------
+
+    def unfolded(self, cursor: FoldCursor, *, rows: int = 50_000, text: int = 50_000_000) -> Unfolded:
+        """What lies beyond the cursor, at most about `rows` rows and `text` characters of each table."""
+        with self._file.read() as connection:
+            return read_unfolded(connection, _SQL, cursor, rows, text)
+
+    def forget(self, cursor: FoldCursor) -> None:
+        """Let go of what an archive has up to this cursor: journal, conversations, and the turns that have ended.
+
+        A turn that has not ended keeps its head and its messages.
+        """
+
+        def drop(connection: sqlite3.Connection) -> None:
+            connection.execute(_SQL["forget_turn_messages"], (cursor.journal, cursor.turn_messages))
+            connection.execute(_SQL["forget_heads"], (cursor.journal,))
+            connection.execute(_SQL["forget_journal"], (cursor.journal,))
+            connection.execute(_SQL["forget_conversations"], (cursor.conversation_messages,))
+            if cursor.messages - self._swept > max(self._kept, _SWEEP_AFTER):
+                connection.execute(_SQL["forget_messages"], (cursor.messages,))
+                self._swept = cursor.messages
+                self._kept = connection.execute(_SQL["count_messages"]).fetchone()[0]
+
+        self._file.write(drop)
+
+    def forget_all(self, cursor: FoldCursor) -> None:
+        """Let go of everything, turns that wait included, when an archive has all of it.
+
+        Raises:
+            StoreError: something lies beyond the cursor; nothing was let go.
+        """
+
+        def drop(connection: sqlite3.Connection) -> None:
+            ends = FoldCursor(*connection.execute(_SQL["ends"]).fetchone())
+            if any(end > folded for end, folded in zip(ends, cursor, strict=True)):
+                raise StoreError(f"{self._file.path} holds rows beyond {cursor}, up to {ends}: fold them first.")
+            for table in ("journal", "heads", "turn_messages", "conversation_messages", "messages"):
+                connection.execute(f"delete from {table}")
+
+        self._file.write(drop)
+        self._counts.clear()
+
+    def is_empty(self) -> bool:
+        """Whether no turn, no event and no conversation lies here."""
+        with self._file.read() as connection:
+            return bool(connection.execute(_SQL["is_empty"]).fetchone()[0])
+
+    def import_turn(self, stored: StoredTurn) -> bool:
+        """Take a turn back from an archive as it was. It counts as folded: no cursor will meet it until it changes.
+
+        False, and nothing is done, if the turn is here already.
+        """
+        turn, identity = stored.turn, stored.turn.identity
+        state, instructions = encode_turn(turn)
+        bodies = [encode_message(message) for message in turn.messages]
+        head = (
+            turn.id, turn.version, turn.status._value_, turn.status.is_terminal, identity.conversation_id,
+            identity.agent_id, identity.agent_version, len(bodies), stored.reserved, stored.logged,
+            stored.cancel_requested, microseconds(identity.created_at), 0,
+            instructions.hash if instructions else None, state,
+        )  # fmt: skip
+        places = [(turn.id, n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
+
+        def save(connection: sqlite3.Connection) -> bool:
+            if connection.execute(_SQL["version"], (turn.id,)).fetchone():
+                return False
+            connection.execute(_SQL["open_head"], head)
+            connection.executemany(_SQL["import_message"], [*bodies, *([instructions] if instructions else [])])
+            connection.executemany(_SQL["import_turn_message"], places)
+            return True
+
+        return self._file.write(save)
+
+    def _count(self, turn_id: str, version: int) -> int:
+        """How many messages are stored with this version of a turn: that number never changes once it is committed."""
+        known = self._counts.get(turn_id)
+        if known and known[0] == version:
+            return known[1]
+        if version < 0:
+            return 0
+        with self._file.read() as connection:
+            found = connection.execute(_SQL["message_count"], (turn_id, version)).fetchone()
+        return int(found[0]) if found else 0
+
+
+def _turns(connection: sqlite3.Connection, name: str, key: str) -> list[tuple[Any, ...]]:
+    """Heads, each with the text of its instructions and the texts of its messages."""
+    heads = connection.execute(_SQL[name], (key,)).fetchall()
+    return [(*head, [row[0] for row in connection.execute(_SQL["turn_messages"], (head[0],))]) for head in heads]
+
+
+def _stored(
+    turn_id: str,
+    state: str,
+    count: int,
+    cancel: int,
+    reserved: int,
+    logged: int,
+    instructions: str | None,
+    texts: Sequence[str],
+) -> StoredTurn:
+    if len(texts) != count:
+        mend = "keep a copy of the file and restore the last good one"
+        raise StoreDamagedError(f"turn {turn_id}", f"{len(texts)} of its {count} messages are there", mend)
+    turn = decode_turn(state, [decode_message(text) for text in texts], lambda _: instructions)
+    return StoredTurn(turn=turn, cancel_requested=bool(cancel), reserved=reserved, logged=logged)

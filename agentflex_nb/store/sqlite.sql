@@ -1,0 +1,128 @@
+-- The statements of SqliteStore, each under its name.
+
+-- name: version
+select version, ended, message_count from heads where turn_id = ?
+
+-- name: message_count
+select message_count from heads where turn_id = ? and version = ?
+
+-- name: active_turns
+select turn_id from heads where conversation_id = ? and ended = 0 order by created_at, rowid
+
+-- name: log
+insert into journal(turn_id, version, last_sequence, state, events) values (?, ?, ?, ?, ?)
+
+-- name: open_head
+insert into heads(turn_id, version, status, ended, conversation_id, agent_id, agent_version, message_count, reserved,
+                  logged, cancel_requested, created_at, changed, instructions, state)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: move_head
+update heads
+set version = ?, status = ?, ended = ?, message_count = ?, reserved = max(reserved, ?), logged = max(logged, ?),
+    changed = ?, state = ?
+where turn_id = ?
+
+-- name: log_head
+update heads set reserved = max(reserved, ?), logged = max(logged, ?), changed = ? where turn_id = ?
+
+-- name: cancel_requested
+select cancel_requested from heads where turn_id = ?
+
+-- name: raise_cancel
+update heads set cancel_requested = 1, changed = ? where turn_id = ?
+
+-- name: keep_message
+insert into messages(hash, body) values (?, ?) on conflict(hash) do nothing
+
+-- name: add_turn_message
+insert into turn_messages(turn_id, position, hash, step) values (?, ?, ?, ?)
+
+-- name: project
+insert into conversation_messages(conversation_id, position, turn_id, hash)
+select ?1, position - ?3 + (select coalesce(max(position) + 1, 0) from conversation_messages where conversation_id = ?1),
+       turn_id, hash
+from turn_messages where turn_id = ?2 and position >= ?3 order by turn_messages.position
+
+-- name: remember
+insert into conversation_messages(conversation_id, position, turn_id, hash)
+values (?1, (select coalesce(max(position) + 1, 0) from conversation_messages where conversation_id = ?1), null, ?2)
+
+-- name: head
+select turn_id, state, message_count, cancel_requested, reserved, logged, body
+from heads left join messages on hash = instructions where turn_id = ?
+
+-- name: find
+select turn_id, state, message_count, cancel_requested, reserved, logged, body
+from heads left join messages on hash = instructions
+where status in (select value from json_each(?)) order by created_at, heads.rowid
+
+-- name: turn_messages
+select body from turn_messages join messages using (hash) where turn_id = ? order by position
+
+-- name: events
+select events from journal where turn_id = ? and last_sequence > ? order by id
+
+-- name: conversation
+select turn_id, body from conversation_messages join messages using (hash) where conversation_id = ? order by position
+
+-- name: record_id
+select value from meta where key = 'record_id'
+
+-- name: messages_after
+select id, hash, body from messages where id > ? order by id limit ?
+
+-- name: turn_messages_after
+select id, turn_id, position, hash, step from turn_messages where id > ? order by id limit ?
+
+-- name: conversation_messages_after
+select id, conversation_id, position, turn_id, hash from conversation_messages where id > ? order by id limit ?
+
+-- name: journal_after
+select id, turn_id, version, state, events from journal where id > ? order by id limit ?
+
+-- name: heads_of
+select turn_id, version, status, conversation_id, agent_id, agent_version, state, message_count, reserved, logged,
+       cancel_requested, created_at, changed
+from heads
+where turn_id in (select turn_id from journal where id > ?1 and id <= ?2) and changed <= ?2
+order by changed
+
+-- name: forget_turn_messages
+delete from turn_messages where turn_id in (
+    select turn_id from journal join heads using (turn_id) where journal.id <= ?1 and ended = 1 and changed <= ?1
+) and id <= ?2
+
+-- name: forget_heads
+delete from heads where ended = 1 and changed <= ?1 and turn_id in (select turn_id from journal where id <= ?1)
+
+-- name: forget_journal
+delete from journal where id <= ?
+
+-- name: forget_conversations
+delete from conversation_messages where id <= ?
+
+-- name: forget_messages
+delete from messages where id <= ?
+and hash not in (select hash from turn_messages)
+and hash not in (select hash from conversation_messages)
+and hash not in (select instructions from heads where instructions is not null)
+
+-- name: count_messages
+select count(*) from messages
+
+-- name: ends
+select coalesce((select max(id) from journal), 0), coalesce((select max(id) from messages), 0),
+       coalesce((select max(id) from turn_messages), 0), coalesce((select max(id) from conversation_messages), 0)
+
+-- name: is_empty
+select not exists (select 1 from heads) and not exists (select 1 from journal)
+   and not exists (select 1 from conversation_messages)
+
+-- name: import_message
+insert into messages(id, hash, body) values ((select min(coalesce(min(id), 0), 0) - 1 from messages), ?, ?)
+on conflict(hash) do nothing
+
+-- name: import_turn_message
+insert into turn_messages(id, turn_id, position, hash, step)
+values ((select min(coalesce(min(id), 0), 0) - 1 from turn_messages), ?, ?, ?, ?)

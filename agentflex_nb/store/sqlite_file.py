@@ -1,0 +1,269 @@
+"""One SQLite file: who may write and when, what its faults mean, and which version its tables have.
+
+Rule 1: one connection writes, behind one lock that is held for nothing but SQLite. Writers who come while it is held
+wait together and are written together, in one transaction with one sync; nobody ever waits for company.
+Rule 2: a reader has a connection to itself, and sees one state of the file until it is done.
+Rule 3: after a fork the child raises and closes nothing: closing would act on files that are the parent's.
+"""
+
+import os
+import sqlite3
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, Literal, TypeVar
+
+from ..core.errors import AgentFlexError, InvalidValueError, NewerFormatError, StoreDamagedError, StoreError
+
+Durability = Literal["power", "process"]
+
+_SYNCHRONOUS = {"power": "full", "process": "normal"}
+_BUSY_SECONDS = 30.0
+_PAGE_BYTES = 1024  # a commit touches about ten pages and writes each of them whole
+_CHECKPOINT_BYTES = 4_000_000
+_WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+
+# SQLite's word for a fault -> what to do about it
+_MENDS = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space and run the turn again",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only: allow writing, or choose another place",
+    sqlite3.SQLITE_PERM: "the file may not be opened: allow it, or choose another place",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened: see that its folder exists and may be written",
+    sqlite3.SQLITE_BUSY: f"another process has been writing for more than {_BUSY_SECONDS:.0f} s: end it and try again",
+    sqlite3.SQLITE_IOERR: "the disk did not answer: see that it is there and has space, and run the turn again",
+}
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+T = TypeVar("T")
+
+
+class _Ticket(Generic[T]):
+    """One writer's work, and what came of it."""
+
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+        self.work = work
+        self.result: T | None = None
+        self.error: AgentFlexError | None = None
+        self.done = False
+
+    def carry_out(self, connection: sqlite3.Connection) -> None:
+        self.result = self.error = None
+        try:
+            self.result = self.work(connection)
+        except AgentFlexError as refusal:
+            self.error = refusal
+        self.done = True
+
+
+class SqliteFile:
+    """A SQLite file that many threads use. It owns its connections."""
+
+    def __init__(self, path: str | os.PathLike[str], durability: Durability, migrations: Sequence[str]) -> None:
+        """Open the file, or make it.
+
+        `migrations` are the scripts that lead from each version of its tables to the next, the first from nothing.
+
+        Raises:
+            InvalidValueError: no such durability.
+            NewerFormatError: the file's tables are newer than the last migration.
+            StoreDamagedError: it is no such file, or cannot be read.
+            StoreError: it cannot be opened.
+        """
+        if durability not in _SYNCHRONOUS:
+            raise InvalidValueError(f"durability {durability!r}", durability, "'power' or 'process'", "choose one")
+        self.path = Path(path).absolute()
+        self._synchronous = _SYNCHRONOUS[durability]
+        self._ended = ""
+        self._waiting: deque[_Ticket[Any]] = deque()
+        self._writing, self._idling = Lock(), Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._check_wal()
+        self._writer = self._connect()
+        try:
+            self._migrate(migrations)
+        except BaseException:
+            self.close()
+            raise
+        _open_files.add(self)
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work inside a transaction; when this returns it is on disk.
+
+        What the work refuses with an AgentFlexError it must refuse before its first change, for the transaction may
+        hold the work of others.
+
+        Raises:
+            StoreError: it could not be written; nothing was.
+        """
+        ticket = _Ticket(work)
+        self._waiting.append(ticket)
+        try:
+            with self._writing:
+                if not ticket.done:
+                    self._check_open()
+                    self._serve()
+        except BaseException:
+            with suppress(ValueError):
+                self._waiting.remove(ticket)
+            raise
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result  # type: ignore[return-value]
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the file until the block ends.
+
+        Raises:
+            StoreError: it could not be read.
+        """
+        self._check_open()
+        with self._idling:
+            connection = self._idle.pop() if self._idle else None
+        try:
+            connection = connection or self._connect()
+            connection.execute("begin")
+            yield connection
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+        finally:
+            if connection is not None:
+                self._give_back(connection)
+
+    def close(self) -> None:
+        """Wait for what is being written, and let go of the file. A second call does nothing."""
+        with self._writing, self._idling:
+            if self._ended:
+                return
+            self._ended = "is closed: open it again"
+            for connection in (*self._idle, self._writer):
+                connection.close()
+            self._idle.clear()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            connection.execute(f"pragma page_size = {_PAGE_BYTES}")
+            connection.execute("pragma journal_mode = wal")
+            connection.execute(f"pragma synchronous = {self._synchronous}")
+            connection.execute(f"pragma wal_autocheckpoint = {_CHECKPOINT_BYTES // _PAGE_BYTES}")
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            raise self._fault(error) from error
+        return connection
+
+    def _serve(self) -> None:
+        group: list[_Ticket[Any]] = []
+        while self._waiting:
+            group.append(self._waiting.popleft())
+        fault = self._attempt(group)
+        for ticket in group if fault else ():
+            # In company nobody knows whose fault it was: each again on its own.
+            alone = self._attempt([ticket]) if len(group) > 1 else fault
+            if alone:
+                ticket.error, ticket.done = self._fault(alone), True
+
+    def _attempt(self, group: Sequence[_Ticket[Any]]) -> sqlite3.Error | None:
+        writer = self._writer
+        try:
+            writer.execute("begin immediate")
+            for ticket in group:
+                ticket.carry_out(writer)
+            writer.execute("commit")
+        except sqlite3.Error as error:
+            if writer.in_transaction:
+                writer.execute("rollback")
+            return error
+        except BaseException:  # the person at the kernel pressed stop, or the work has a fault of its own
+            if writer.in_transaction:
+                writer.execute("rollback")
+                for ticket in group:
+                    ticket.done = False
+            self._waiting.extendleft(ticket for ticket in reversed(group) if not ticket.done)
+            raise
+        return None
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        if self._ended.startswith("was forked"):
+            _leave_open(connection)
+            return
+        with suppress(sqlite3.Error):
+            connection.execute("rollback")
+        with self._idling:
+            if self._ended:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise StoreError(f"{self.path} {self._ended}.")
+
+    def _check_wal(self) -> None:
+        # SQLite takes a log without a header for an empty one, and what was committed there would be gone unseen.
+        log = self.path.with_name(self.path.name + "-wal")
+        with suppress(OSError), log.open("rb") as file:
+            head = file.read(4)
+            if head and head not in _WAL_MAGIC:
+                mend = f"copy both files, then move {log.name} away to open what was kept before"
+                raise StoreDamagedError(str(self.path), f"the head of {log.name} is overwritten", mend)
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        def to_newest(connection: sqlite3.Connection) -> None:
+            made = connection.execute("select 1 from sqlite_master where name = 'meta'").fetchone()
+            known = connection.execute("select value from meta where key = 'schema'").fetchone() if made else (0,)
+            found = int(known[0])
+            if found > len(migrations):
+                raise NewerFormatError(str(self.path), found, len(migrations))
+            for script in migrations[found:]:
+                for statement in script.split(";\n"):
+                    connection.execute(statement)
+            connection.execute("insert or replace into meta values ('schema', ?)", (len(migrations),))
+
+        with self.read() as connection:
+            made = connection.execute("select 1 from sqlite_master where name = 'meta'").fetchone()
+            newest = (
+                made
+                and connection.execute(
+                    "select 1 from meta where key = 'schema' and value = ?", (str(len(migrations)),)
+                ).fetchone()
+            )
+        if not newest:
+            self.write(to_newest)
+
+    def _fault(self, error: sqlite3.Error) -> StoreError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGE:
+            mend = "keep a copy of it and of the files beside it, then restore the last good one or start a new file"
+            return StoreDamagedError(str(self.path), str(error), mend)
+        return StoreError(f"{self.path}: {error}; {_MENDS.get(code, 'nothing was written, and what was stands')}.")
+
+
+_open_files: "weakref.WeakSet[SqliteFile]" = weakref.WeakSet()
+
+
+def _leave_open(connection: sqlite3.Connection) -> None:
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # never collected, so never closed
+
+
+def _after_fork_in_child() -> None:
+    for file in list(_open_files):
+        file._ended = "was forked with its process, and a child may not use it: open it in the child (spawn, not fork)"
+        file._writing, file._idling = Lock(), Lock()  # the parent's threads, who may have held them, are not here
+        for connection in (file._writer, *file._idle):
+            _leave_open(connection)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
