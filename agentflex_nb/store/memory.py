@@ -1,6 +1,7 @@
-"""The record in memory, for runs without a file. It keeps the values themselves: they cannot change, so nothing is copied.
+"""The record in memory, for runs without a file.
 
-Rule: one lock guards everything, and nothing slow happens under it.
+Rule 1: it keeps the values themselves, since they cannot change: nothing is copied and nothing encoded.
+Rule 2: one lock guards everything, and nothing slow happens under it.
 """
 
 from bisect import bisect_right
@@ -47,7 +48,7 @@ class MemoryStore:
         self._lock = Lock()
         self._closed = False
         self._records: dict[str, _Record] = {}
-        self._active: dict[str, list[str]] = {}
+        self._active: dict[str, str] = {}  # conversation -> the one turn of it that has not ended
         self._conversations: dict[str, list[tuple[str | None, Message]]] = {}
 
     def load(self, turn_id: str) -> StoredTurn | None:
@@ -59,14 +60,14 @@ class MemoryStore:
     def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
         with self._lock:
             self._check_open()
-            record = self._records.get(turn.identity.id)
+            record = self._records.get(turn.id)
             if record is None:
                 record = self._opened(turn, expected)
             elif record.turn.version != expected:
                 raise VersionConflictError(turn.id, expected, record.turn.version)
-            ends = turn.status.is_terminal and turn.identity.conversation_id is not None
-            if ends and turn.id in self._active[turn.identity.conversation_id or ""]:
-                self._project(turn)
+            conversation_id = turn.identity.conversation_id
+            if conversation_id is not None and turn.status.is_terminal:
+                self._project(conversation_id, turn)
             record.turn = turn
             record.add(events, reserved)
 
@@ -103,8 +104,8 @@ class MemoryStore:
     def active_turns(self, conversation_id: str) -> list[str]:
         with self._lock:
             self._check_open()
-            active = list(self._active.get(conversation_id, ()))
-            return sorted(active, key=lambda turn_id: self._records[turn_id].turn.identity.created_at)
+            active = self._active.get(conversation_id)
+            return [active] if active else []
 
     def conversation(self, conversation_id: str) -> list[tuple[str | None, Message]]:
         with self._lock:
@@ -125,16 +126,16 @@ class MemoryStore:
         conversation_id = turn.identity.conversation_id
         if conversation_id is not None:
             if active := self._active.get(conversation_id):
-                raise ConversationBusyError(conversation_id, active)
-            self._active[conversation_id] = [turn.id]
+                raise ConversationBusyError(conversation_id, [active])
+            self._active[conversation_id] = turn.id
         record = self._records[turn.id] = _Record(turn)
         return record
 
-    def _project(self, turn: Turn) -> None:
-        conversation_id = turn.identity.conversation_id or ""
-        self._active[conversation_id].remove(turn.id)
-        said = self._conversations.setdefault(conversation_id, [])
-        said.extend((turn.id, message) for message in turn.own_messages)
+    def _project(self, conversation_id: str, turn: Turn) -> None:
+        if self._active.get(conversation_id) == turn.id:
+            del self._active[conversation_id]
+            said = self._conversations.setdefault(conversation_id, [])
+            said.extend((turn.id, message) for message in turn.own_messages)
 
     def _record(self, turn_id: str) -> _Record:
         record = self._records.get(turn_id)
