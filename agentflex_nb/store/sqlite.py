@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,18 @@ _SWEEP_AFTER = 1_000  # new messages, at least, between two sweeps for those tha
 class SqliteStore:
     """Implements AgentTurnStore. Many threads and processes may use one file, each process with a store of its own."""
 
-    def __init__(self, path: str | os.PathLike[str], durability: Durability = "power") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "power",
+        *,
+        length_of: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         """Open the record at this path, or begin one.
 
         `durability` says what an acknowledged commit survives: "power" a power cut, "process" the end of the process
-        only, at a tenth of the price.
+        only, at a tenth of the price. `length_of` is asked when the file meets a conversation for the first time: how
+        many messages of it lie elsewhere, in an archive. Its next message has that number as its position.
 
         Raises:
             NewerFormatError: a newer version of this package wrote the file.
@@ -48,6 +55,7 @@ class SqliteStore:
         """
         self._file = SqliteFile(path, durability, _MIGRATIONS)
         self._counts: dict[str, tuple[int, int]] = {}  # turn -> (version, how many messages are stored with it)
+        self._length_of = length_of
         self._swept, self._kept = 0, 0
         with self._file.read() as connection:
             self.record_id = str(connection.execute(_SQL["record_id"]).fetchone()[0])
@@ -74,6 +82,7 @@ class SqliteStore:
         places = [(turn_id, first + n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
         kept = [*bodies, instructions] if instructions and expected < 0 else bodies
         opens, conversation, ended = expected < 0, identity.conversation_id, status.is_terminal
+        elsewhere = self._elsewhere(conversation) if ended and conversation is not None else 0
 
         def save(connection: sqlite3.Connection) -> None:
             execute = connection.execute
@@ -99,7 +108,9 @@ class SqliteStore:
                 connection.executemany(_SQL["keep_message"], kept)
                 connection.executemany(_SQL["add_turn_message"], places)
             if ended and conversation is not None and not (found and found[1]):
-                execute(_SQL["project"], (conversation, turn_id, identity.attached))
+                said = count - identity.attached
+                length = _lengthen(connection, conversation, elsewhere, said)
+                execute(_SQL["project"], (conversation, length, turn_id, identity.attached))
 
         self._file.write(save)
         if ended:
@@ -152,10 +163,13 @@ class SqliteStore:
 
     def remember(self, conversation_id: str, messages: Sequence[Message]) -> None:
         bodies = [encode_message(message) for message in messages]
+        elsewhere = self._elsewhere(conversation_id)
 
         def save(connection: sqlite3.Connection) -> None:
+            length = _lengthen(connection, conversation_id, elsewhere, len(bodies))
+            places = [(conversation_id, length + n, body.hash) for n, body in enumerate(bodies)]
             connection.executemany(_SQL["keep_message"], bodies)
-            connection.executemany(_SQL["remember"], [(conversation_id, body.hash) for body in bodies])
+            connection.executemany(_SQL["remember"], places)
 
         self._file.write(save)
 
@@ -198,7 +212,7 @@ class SqliteStore:
             ends = FoldCursor(*connection.execute(_SQL["ends"]).fetchone())
             if any(end > folded for end, folded in zip(ends, cursor, strict=True)):
                 raise StoreError(f"{self._file.path} holds rows beyond {cursor}, up to {ends}: fold them first.")
-            for table in ("journal", "heads", "turn_messages", "conversation_messages", "messages"):
+            for table in ("journal", "heads", "turn_messages", "conversation_messages", "conversations", "messages"):
                 connection.execute(f"delete from {table}")
 
         self._file.write(drop)
@@ -245,6 +259,19 @@ class SqliteStore:
         with self._file.read() as connection:
             found = connection.execute(_SQL["message_count"], (turn_id, version)).fetchone()
         return int(found[0]) if found else 0
+
+    def _elsewhere(self, conversation_id: str) -> int:
+        """How long a conversation is that this file has never met; 0 for one that it knows."""
+        with self._file.read() as connection:
+            known = connection.execute(_SQL["length"], (conversation_id,)).fetchone()
+        return 0 if known else self._length_of(conversation_id)
+
+
+def _lengthen(connection: sqlite3.Connection, conversation_id: str, elsewhere: int, more: int) -> int:
+    """Make room for more messages; how many there were before."""
+    known = connection.execute(_SQL["length"], (conversation_id,)).fetchone()
+    connection.execute(_SQL["lengthen"], (conversation_id, elsewhere, more))
+    return int(known[0]) if known else elsewhere
 
 
 def _turns(connection: sqlite3.Connection, name: str, key: str) -> list[tuple[Any, ...]]:

@@ -38,15 +38,20 @@ insert into messages(hash, body) values (?, ?) on conflict(hash) do nothing
 -- name: add_turn_message
 insert into turn_messages(turn_id, position, hash, step) values (?, ?, ?, ?)
 
+-- name: length
+select length from conversations where conversation_id = ?
+
+-- name: lengthen
+insert into conversations values (?1, ?2 + ?3)
+on conflict(conversation_id) do update set length = length + ?3
+
 -- name: project
 insert into conversation_messages(conversation_id, position, turn_id, hash)
-select ?1, position - ?3 + (select coalesce(max(position) + 1, 0) from conversation_messages where conversation_id = ?1),
-       turn_id, hash
-from turn_messages where turn_id = ?2 and position >= ?3 order by turn_messages.position
+select ?1, ?2 + position - ?4, turn_id, hash from turn_messages
+where turn_id = ?3 and position >= ?4 order by position
 
 -- name: remember
-insert into conversation_messages(conversation_id, position, turn_id, hash)
-values (?1, (select coalesce(max(position) + 1, 0) from conversation_messages where conversation_id = ?1), null, ?2)
+insert into conversation_messages(conversation_id, position, turn_id, hash) values (?, ?, null, ?)
 
 -- name: head
 select turn_id, state, message_count, cancel_requested, reserved, logged, body

@@ -49,7 +49,10 @@ create table turn_messages(
     unique(turn_id, position)
 );
 
--- What was said in a conversation. Positions count what lies in this file; an archive knows what came before.
+-- How many messages a conversation has, those included that lie in an archive.
+create table conversations(conversation_id text primary key, length integer not null) without rowid;
+
+-- What was said in a conversation; the first message of it has position 0, wherever that lies.
 create table conversation_messages(
     id integer primary key autoincrement,
     conversation_id text not null,

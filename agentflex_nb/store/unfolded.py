@@ -33,7 +33,8 @@ class Unfolded:
     turn_messages: list[Row] = field(default_factory=list)
     """(id, turn_id, position, hash, step)"""
     conversation_messages: list[Row] = field(default_factory=list)
-    """(id, conversation_id, position, turn_id, hash). Positions grow within one file; ids give the order."""
+    """(id, conversation_id, position, turn_id, hash). Positions count the whole conversation, what is in an archive
+    included, if the store was told (`length_of`)."""
     journal: list[Row] = field(default_factory=list)
     """(id, turn_id, version, state, events); version and state are None where only events were saved."""
     heads: list[Row] = field(default_factory=list)
