@@ -152,18 +152,17 @@ def encode_events(events: Sequence[AgentEvent]) -> str:
         StoreError: something in them is not JSON.
     """
     rows: list[dict[str, Any]] = []
-    before: AgentEvent | None = None
+    before: tuple[Any, ...] = ()
     for event in events:
-        row: dict[str, Any] = {}
-        if before is None or any(getattr(event, name) != getattr(before, name) for name in _SHARED):
-            row = {name: getattr(event, name) for name in _SHARED}
+        shared = (event.turn_id, event.root_turn_id, event.parent_turn_id, event.agent_id, event.agent_version)
+        row: dict[str, Any] = dict(zip(_SHARED, shared, strict=True)) if shared != before else {}
         row["sequence"] = event.sequence
         row["type"] = event.type._value_
         row["occurred_at"] = microseconds(event.occurred_at)
-        row["data"] = event.data
+        row["data"] = {**event.data}  # a plain dict is written twice as fast
         rows.append(row)
-        before = event
-    return _text(rows, f"events of turn {before.turn_id}" if before else "events")
+        before = shared
+    return _text(rows, f"events of turn {before[0]}" if before else "events")
 
 
 def event_rows(text: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """One SQLite file: who may write and when, what its faults mean, and which version its tables have.
 
-Rule 1: one connection writes, behind one lock that is held for nothing but SQLite. Writers who come while it is held
-wait together and are written together, in one transaction with one sync; nobody ever waits for company.
+Rule 1: one connection writes. Writers who come while it is busy are written together by the first of them, in one
+transaction with one sync; nobody ever waits for company, and nothing but SQLite runs meanwhile.
 Rule 2: a reader has a connection to itself, and sees one state of the file until it is done.
 Rule 3: after a fork the child raises and closes nothing: closing would act on files that are the parent's.
 """
@@ -43,12 +43,15 @@ T = TypeVar("T")
 class _Ticket(Generic[T]):
     """One writer's work, and what came of it."""
 
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("called", "done", "error", "result", "work")
 
     def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self.work = work
+        self.called = Lock()
+        """Let go when the work is done, or when it is this writer's turn to write for everybody."""
+        self.called.acquire()
         self.result: T | None = None
-        self.error: AgentFlexError | None = None
+        self.error: Exception | None = None
         self.done = False
 
     def carry_out(self, connection: sqlite3.Connection) -> None:
@@ -80,7 +83,8 @@ class SqliteFile:
         self._synchronous = _SYNCHRONOUS[durability]
         self._ended = ""
         self._waiting: deque[_Ticket[Any]] = deque()
-        self._writing, self._idling = Lock(), Lock()
+        self._leader: _Ticket[Any] | None = None
+        self._gate = Lock()  # guards the two lines above and the one below; held for a few instructions only
         self._idle: list[sqlite3.Connection] = []
         self._check_wal()
         self._writer = self._connect()
@@ -100,20 +104,8 @@ class SqliteFile:
         Raises:
             StoreError: it could not be written; nothing was.
         """
-        ticket = _Ticket(work)
-        self._waiting.append(ticket)
-        try:
-            with self._writing:
-                if not ticket.done:
-                    self._check_open()
-                    self._serve()
-        except BaseException:
-            with suppress(ValueError):
-                self._waiting.remove(ticket)
-            raise
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.result  # type: ignore[return-value]
+        self._check_open()
+        return self._take_turn(work)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -123,7 +115,7 @@ class SqliteFile:
             StoreError: it could not be read.
         """
         self._check_open()
-        with self._idling:
+        with self._gate:
             connection = self._idle.pop() if self._idle else None
         try:
             connection = connection or self._connect()
@@ -137,10 +129,13 @@ class SqliteFile:
 
     def close(self) -> None:
         """Wait for what is being written, and let go of the file. A second call does nothing."""
-        with self._writing, self._idling:
+        with self._gate:
             if self._ended:
                 return
             self._ended = "is closed: open it again"
+        with suppress(StoreError):
+            self._take_turn(lambda _: None)  # when it comes, everything before it is done
+        with self._gate:
             for connection in (*self._idle, self._writer):
                 connection.close()
             self._idle.clear()
@@ -161,10 +156,29 @@ class SqliteFile:
             raise self._fault(error) from error
         return connection
 
-    def _serve(self) -> None:
+    def _take_turn(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        ticket = _Ticket(work)
         group: list[_Ticket[Any]] = []
-        while self._waiting:
-            group.append(self._waiting.popleft())
+        try:
+            with self._gate:
+                self._waiting.append(ticket)
+                if self._leader is None:
+                    self._leader = ticket
+                    ticket.called.release()
+            ticket.called.acquire()
+            if not ticket.done:
+                self._serve(group)
+        finally:
+            if self._leader is ticket or not ticket.done:
+                self._pass_on(ticket, group)
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result  # type: ignore[return-value]
+
+    def _serve(self, group: list[_Ticket[Any]]) -> None:
+        with self._gate:
+            group.extend(self._waiting)
+            self._waiting.clear()
         fault = self._attempt(group)
         for ticket in group if fault else ():
             # In company nobody knows whose fault it was: each again on its own.
@@ -172,25 +186,38 @@ class SqliteFile:
             if alone:
                 ticket.error, ticket.done = self._fault(alone), True
 
-    def _attempt(self, group: Sequence[_Ticket[Any]]) -> sqlite3.Error | None:
+    def _attempt(self, group: Sequence[_Ticket[Any]]) -> Exception | None:
         writer = self._writer
         try:
             writer.execute("begin immediate")
             for ticket in group:
                 ticket.carry_out(writer)
             writer.execute("commit")
-        except sqlite3.Error as error:
-            if writer.in_transaction:
-                writer.execute("rollback")
-            return error
-        except BaseException:  # the person at the kernel pressed stop, or the work has a fault of its own
-            if writer.in_transaction:
-                writer.execute("rollback")
+        except BaseException as error:
+            if writer.in_transaction or isinstance(error, sqlite3.Error):
                 for ticket in group:
                     ticket.done = False
-            self._waiting.extendleft(ticket for ticket in reversed(group) if not ticket.done)
-            raise
+            if writer.in_transaction:
+                writer.execute("rollback")
+            if isinstance(error, Exception):
+                return error
+            raise  # the person at the kernel pressed stop
         return None
+
+    def _pass_on(self, ticket: _Ticket[Any], group: Sequence[_Ticket[Any]]) -> None:
+        """Call the next writer to lead, and those whose work is done to go on."""
+        with self._gate:
+            if not ticket.done and ticket in self._waiting:
+                self._waiting.remove(ticket)
+            self._waiting.extendleft(other for other in reversed(group) if not other.done and other is not ticket)
+            if self._leader is not ticket:
+                return
+            self._leader = self._waiting[0] if self._waiting else None
+            if self._leader is not None:
+                self._leader.called.release()
+        for other in group:
+            if other.done and other is not ticket:
+                other.called.release()
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         if self._ended.startswith("was forked"):
@@ -198,7 +225,7 @@ class SqliteFile:
             return
         with suppress(sqlite3.Error):
             connection.execute("rollback")
-        with self._idling:
+        with self._gate:
             if self._ended:
                 connection.close()
             else:
@@ -240,7 +267,11 @@ class SqliteFile:
         if not newest:
             self.write(to_newest)
 
-    def _fault(self, error: sqlite3.Error) -> StoreError:
+    def _fault(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.Error):
+            return error
+        if self._ended:
+            return StoreError(f"{self.path} {self._ended}.")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGE:
             mend = "keep a copy of it and of the files beside it, then restore the last good one or start a new file"
@@ -260,7 +291,7 @@ def _leave_open(connection: sqlite3.Connection) -> None:
 def _after_fork_in_child() -> None:
     for file in list(_open_files):
         file._ended = "was forked with its process, and a child may not use it: open it in the child (spawn, not fork)"
-        file._writing, file._idling = Lock(), Lock()  # the parent's threads, who may have held them, are not here
+        file._gate = Lock()  # the parent's thread that may have held it is not here
         for connection in (file._writer, *file._idle):
             _leave_open(connection)
 
