@@ -1,0 +1,105 @@
+"""The listener of a notebook: brings every event to the panel of its turn.
+
+Rule 1: an event costs the runner an append, nothing more.
+Rule 2: running a cell again leaves no second panel of its turns; live widgets are bounded.
+"""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..core.events import AgentEvent
+from .kernel import is_notebook, running_cell
+from .panel import OnCommand, Panel, Screen
+from .screens import TextScreen
+
+__all__ = ["NotebookListener", "is_notebook"]
+
+LIVE = 40  # panels of a listener that keep a widget; the oldest beyond are closed, finished ones first
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    panel: Panel
+    cell: str
+    run: str
+
+
+class NotebookListener:
+    """A callable for `runner.add_event_listener`. `on_command` is given the answers of all its panels."""
+
+    def __init__(self, on_command: OnCommand, *, user: str = "") -> None:
+        self._on_command, self._user = on_command, user
+        self._lock = threading.Lock()
+        self._opened: dict[str, _Opened] = {}
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Bring the event to its panel; without one nothing happens."""
+        opened = self._opened.get(event.turn_id)
+        if opened is not None:
+            opened.panel.feed(event)
+
+    def open_panel(self, turn_id: str, events: Iterable[AgentEvent] = (), *, prompt: str = "") -> Panel:
+        """Show a turn under the cell that runs; where no notebook is, as printed text.
+
+        `events` is what happened so far. It is read after the panel has begun to listen: a generator that asks the
+        store misses nothing, and an event that comes both ways is shown once.
+        """
+        panel = Panel(turn_id, on_command=self._on_command, user=self._user, prompt=prompt)
+        live = is_notebook()
+        cell, run = running_cell() if live else ("", "")
+        with self._lock:
+            stale = self._replaced_by(turn_id, cell, run)
+            self._opened[turn_id] = _Opened(panel, cell, run)
+            stale += self._beyond_bound()
+        for old in stale:
+            old.close()
+        panel.catch_up(events)
+        panel.attach(_notebook_screen(panel) if live else TextScreen())
+        return panel
+
+    def panel(self, turn_id: str) -> Panel | None:
+        """The open panel of a turn."""
+        opened = self._opened.get(turn_id)
+        return opened.panel if opened else None
+
+    def refuse(self, turn_id: str, correlation_id: str, error: Exception) -> None:
+        """Tell the turn's panel that an answer was not taken; "" is the cancellation."""
+        if panel := self.panel(turn_id):
+            panel.refuse(correlation_id, error)
+
+    def flush(self, turn_id: str, timeout: float = 2.0) -> bool:
+        """Wait until the turn's panel shows all that happened so far; False if it does not after `timeout` seconds.
+
+        A runner without a person behind it (nbclient, nbconvert) keeps only what arrives before the cell ends.
+        """
+        panel = self.panel(turn_id)
+        return panel is None or panel.flush(timeout)
+
+    def close(self) -> None:
+        """Close every panel; what they showed stays readable."""
+        with self._lock:
+            opened, self._opened = list(self._opened.values()), {}
+        for each in opened:
+            each.panel.close()
+
+    def _replaced_by(self, turn_id: str, cell: str, run: str) -> list[Panel]:
+        """Panels of the same turn, and of an earlier run of the same cell, whose output is gone."""
+        gone = [
+            known
+            for known, opened in self._opened.items()
+            if known == turn_id or (cell and opened.cell == cell and opened.run != run)
+        ]
+        return [self._opened.pop(known).panel for known in gone]
+
+    def _beyond_bound(self) -> list[Panel]:
+        surplus = len(self._opened) - LIVE
+        finished = [known for known, opened in self._opened.items() if opened.panel.view.status.is_terminal]
+        waiting = [known for known in self._opened if known not in finished]
+        return [self._opened.pop(known).panel for known in [*finished, *waiting][: max(0, surplus)]]
+
+
+def _notebook_screen(panel: Panel) -> Screen:
+    from .notebook import NotebookScreen  # loads anywidget, which only a kernel needs
+
+    return NotebookScreen(panel.hear)
