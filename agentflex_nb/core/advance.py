@@ -71,7 +71,12 @@ def pick_up(turn: Turn, reserved: int, logged: int) -> Turn:
     `reserved` is the highest sequence number that was set aside for it, `logged` the highest one in its log.
     """
     lost_step = logged > turn.sequence and not turn.step_open and not turn.status.is_blocked
-    return replace(turn, sequence=max(reserved, logged, turn.sequence), step_count=turn.step_count + lost_step)
+    return replace(
+        turn,
+        sequence=max(reserved, logged, turn.sequence),
+        step_count=turn.step_count + lost_step,
+        started_at=turn.started_at or (turn.identity.created_at if lost_step else None),  # its log says so already
+    )
 
 
 def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime) -> Advance:
