@@ -157,9 +157,7 @@ class SqliteStore:
             return [row[0] for row in connection.execute(_SQL["active_turns"], (conversation_id,))]
 
     def conversation(self, conversation_id: str) -> list[tuple[str | None, Message]]:
-        with self._file.read() as connection:
-            rows = connection.execute(_SQL["conversation"], (conversation_id,)).fetchall()
-        return [(turn_id, decode_message(body)) for turn_id, body in rows]
+        return [(turn_id, message) for _, turn_id, message in self.said(conversation_id)]
 
     def remember(self, conversation_id: str, messages: Sequence[Message]) -> None:
         bodies = [encode_message(message) for message in messages]
@@ -177,6 +175,12 @@ class SqliteStore:
         self._file.close()
 
     # -- for the archive -----------------------------------------------------------------------------------------------
+
+    def said(self, conversation_id: str) -> list[tuple[int, str | None, Message]]:
+        """What lies here of a conversation, in order: position, turn, message."""
+        with self._file.read() as connection:
+            rows = connection.execute(_SQL["conversation"], (conversation_id,)).fetchall()
+        return [(position, turn_id, decode_message(body)) for position, turn_id, body in rows]
 
     def unfolded(self, cursor: FoldCursor, *, rows: int = 50_000, text: int = 50_000_000) -> Unfolded:
         """What lies beyond the cursor, at most about `rows` rows and `text` characters of each table."""

@@ -69,7 +69,8 @@ select body from turn_messages join messages using (hash) where turn_id = ? orde
 select events from journal where turn_id = ? and last_sequence > ? order by id
 
 -- name: conversation
-select turn_id, body from conversation_messages join messages using (hash) where conversation_id = ? order by position
+select position, turn_id, body
+from conversation_messages join messages using (hash) where conversation_id = ? order by position
 
 -- name: record_id
 select value from meta where key = 'record_id'
