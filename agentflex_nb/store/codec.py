@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -49,7 +49,7 @@ def encode_turn(turn: Turn) -> EncodedTurn:
     Raises:
         StoreError: something in it is not JSON.
     """
-    state = _STATE.encode(turn)
+    state = _encoded(_STATE, turn, f"turn {turn.id}")
     instructions = _instructions(turn.identity.instructions) if turn.identity.instructions else None
     if instructions:
         state["identity"]["instructions"] = instructions.hash
@@ -68,8 +68,10 @@ def decode_turn(state: str, messages: Sequence[Message], body: Callable[[str], s
         NewerFormatError: a newer version of this package wrote it.
         StoreDamagedError: it is not the state of a turn, or `body` has no instructions.
     """
-    data = _parsed(state, "the state of a turn")
-    found = data.pop("format", 0)
+    data = _parsed(state, dict, "the state of a turn")
+    found = data.pop("format", None)
+    if not isinstance(found, int) or found < 1:
+        raise StoreDamagedError("the state of a turn", f"its format is {found!r}", _MEND)
     if found > FORMAT:
         raise NewerFormatError("the state of a turn", found, FORMAT)
     turn: Turn = _decoded(_STATE, data, "the state of a turn")
@@ -112,7 +114,7 @@ def encode_message(message: Message) -> Body:
         StoreError: a subclass that is not registered, or something in it that is not JSON.
     """
     cls = type(message)
-    data = shape_of(cls).encode(message)
+    data = _encoded(shape_of(cls), message, "a message")
     if cls is not Message:
         kind = next((kind for kind, known in _kinds.items() if known is cls), None)
         if kind is None:
@@ -129,8 +131,8 @@ def decode_message(text: str) -> Message:
         StoreError: a subclass that is not registered.
         StoreDamagedError: it is not a message.
     """
-    data = _parsed(text, "a message")
-    kind = data.pop("kind", None) if isinstance(data, dict) else None
+    data = _parsed(text, dict, "a message")
+    kind = data.pop("kind", None)
     cls = Message if kind is None else _kinds.get(kind)
     if cls is None:
         raise StoreError(f"a message of kind {kind!r} cannot be read: register_message({kind!r}, its class) first.")
@@ -171,7 +173,7 @@ def event_rows(text: str) -> list[dict[str, Any]]:
     Raises:
         StoreDamagedError: it is not a list of events.
     """
-    rows = _parsed(text, "events")
+    rows = _parsed(text, list, "events")
     try:
         shared = {name: rows[0][name] for name in _SHARED} if rows else {}
         return [(shared := {name: row.get(name, shared[name]) for name in _SHARED}) | row for row in rows]
@@ -190,7 +192,16 @@ def decode_events(text: str) -> list[AgentEvent]:
 
 # -- text --------------------------------------------------------------------------------------------------------------
 
+_Container = TypeVar("_Container", dict[str, Any], list[Any])
+
 _MEND = "restore the file from a copy, or take it out of the way and keep it for a report"
+
+
+def _encoded(shape: Shape, value: Any, what: str) -> dict[str, Any]:
+    try:
+        return shape.encode(value)
+    except (TypeError, AttributeError) as error:
+        raise StoreError(f"{what} cannot be saved, it holds a value of another type than it says: {error}.") from error
 
 
 def _text(data: Any, what: str) -> str:
@@ -200,13 +211,13 @@ def _text(data: Any, what: str) -> str:
         raise StoreError(f"{what} cannot be saved: {error}; freeze() makes any data fit.") from error
 
 
-def _parsed(text: str, what: str) -> Any:
+def _parsed(text: str, kind: type[_Container], what: str) -> _Container:
     try:
         data = from_json(text)
     except ValueError as error:
         raise StoreDamagedError(what, f"no JSON: {error}", _MEND) from error
-    if not isinstance(data, dict if text[:1] == "{" else list):
-        raise StoreDamagedError(what, "neither an object nor a list", _MEND)
+    if not isinstance(data, kind):
+        raise StoreDamagedError(what, f"a JSON {type(data).__name__} instead of a {kind.__name__}", _MEND)
     return data
 
 

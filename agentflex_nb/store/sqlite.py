@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import ConversationBusyError, StoreDamagedError, StoreError, TurnNotFoundError, VersionConflictError
+from ..core.errors import ConversationBusyError, StoreDamagedError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
 from ..core.messages import Message
@@ -204,28 +204,6 @@ class SqliteStore:
                 self._kept = connection.execute(_SQL["count_messages"]).fetchone()[0]
 
         self._file.write(drop)
-
-    def forget_all(self, cursor: FoldCursor) -> None:
-        """Let go of everything, turns that wait included, when an archive has all of it.
-
-        Raises:
-            StoreError: something lies beyond the cursor; nothing was let go.
-        """
-
-        def drop(connection: sqlite3.Connection) -> None:
-            ends = FoldCursor(*connection.execute(_SQL["ends"]).fetchone())
-            if any(end > folded for end, folded in zip(ends, cursor, strict=True)):
-                raise StoreError(f"{self._file.path} holds rows beyond {cursor}, up to {ends}: fold them first.")
-            for table in ("journal", "heads", "turn_messages", "conversation_messages", "conversations", "messages"):
-                connection.execute(f"delete from {table}")
-
-        self._file.write(drop)
-        self._counts.clear()
-
-    def is_empty(self) -> bool:
-        """Whether no turn, no event and no conversation lies here."""
-        with self._file.read() as connection:
-            return bool(connection.execute(_SQL["is_empty"]).fetchone()[0])
 
     def import_turn(self, stored: StoredTurn) -> bool:
         """Take a turn back from an archive as it was. It counts as folded: no cursor will meet it until it changes.

@@ -117,14 +117,6 @@ and hash not in (select instructions from heads where instructions is not null)
 -- name: count_messages
 select count(*) from messages
 
--- name: ends
-select coalesce((select max(id) from journal), 0), coalesce((select max(id) from messages), 0),
-       coalesce((select max(id) from turn_messages), 0), coalesce((select max(id) from conversation_messages), 0)
-
--- name: is_empty
-select not exists (select 1 from heads) and not exists (select 1 from journal)
-   and not exists (select 1 from conversation_messages)
-
 -- name: import_message
 insert into messages(id, hash, body) values ((select min(coalesce(min(id), 0), 0) - 1 from messages), ?, ?)
 on conflict(hash) do nothing
