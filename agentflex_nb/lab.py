@@ -22,6 +22,7 @@ from .runtime.handle import AgentTurn
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker
 from .store.lab_store import LabStore
+from .store.sqlite_file import Durability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,30 +62,27 @@ class Lab:
         path: str | os.PathLike[str] = ":memory:",
         *,
         user: str | None = None,
-        durability: str = "power",
+        durability: Durability = "power",
         display: bool | None = None,
         listeners: Iterable[AgentEventListener] = (),
         options: AgentRunnerOptions | None = None,
     ) -> None:
-        if not hasattr(self, "runner"):
-            self._open(path, durability, options)
-        if user is not None or not self.user:
-            self.user = user if user is not None else _account()
-            self.runner.signature = {"by": self.user}
+        if not hasattr(self, "store"):
+            self.path, self.user = str(path), _account()
+            self.store = LabStore(path, durability=durability)
+            self.runner = AgentRunner(self.store, options=options)
+            self._display: bool | None = None
+            self._listener: NotebookListener | None = None
+            if self.path != ":memory:":
+                with _lock:
+                    _open[_place(path)] = self
+        if user is not None:
+            self.user = user
+        if display is not None:
+            self._display = display
+        self.runner.signature = {"by": self.user}
         for listener in listeners:
             self.runner.add_event_listener(listener)
-        self._display = self._display if display is None else display
-
-    def _open(self, path: str | os.PathLike[str], durability: str, options: AgentRunnerOptions | None) -> None:
-        self.path = str(path)
-        self.store = LabStore(path, durability=durability)
-        self.runner = AgentRunner(self.store, options=options)
-        self.user = ""
-        self._display: bool | None = None
-        self._listener: NotebookListener | None = None
-        if self.path != ":memory:":
-            with _lock:
-                _open[_place(path)] = self
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
