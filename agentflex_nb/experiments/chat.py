@@ -85,7 +85,7 @@ def _answered(open_calls: Sequence[ToolCall], provider_id: str, where: Where) ->
 def _message(raw: Any, where: Where, id: str) -> Message:
     if not isinstance(raw, Mapping):
         raise where.error(f"a {type(raw).__name__}", "a message: an object with role and content")
-    role = _ROLES.get(raw.get("role") or "")
+    role = _ROLES.get(_text(raw.get("role"), where.at("role")))
     if role is None:
         raise where.at("role").error(f"{raw.get('role')!r}", f"one of {', '.join(_ROLES)}")
     calls = _calls(raw, where, id)

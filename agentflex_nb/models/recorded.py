@@ -50,15 +50,10 @@ class RecordedModel:
         """
         recorded = self._recording(request)
         at = _place(recorded, _spoken(request.messages), request.conversation_id)
-        if at == len(recorded):
+        if at == len(recorded) or recorded[at].role is not Role.ASSISTANT:
             raise RecordingEndedError(
-                f"recording ended: conversation {request.conversation_id!r} was recorded up to this message, "
-                f"its number {at} without instructions, and no reply follows it."
-            )
-        if recorded[at].role is not Role.ASSISTANT:
-            raise RecordingEndedError(
-                f"recording ended: in conversation {request.conversation_id!r} a {recorded[at].role.value}'s message "
-                f"follows this one, its number {at} without instructions, and no reply."
+                f"recording ended: conversation {request.conversation_id!r} has no reply after its message {at}, "
+                "instructions not counted"
             )
         return _deltas(recorded[at])
 
