@@ -92,7 +92,7 @@ def duration(span: timedelta) -> str:
     ('3.2 s', '1 min 15 s', '42 ms')
     """
     seconds = span.total_seconds()
-    if seconds < 1:
+    if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -66,7 +66,7 @@ export function describeCard(line, question) {
     kind: kindOf(question),
     title: question.message,
     why: question.reason,
-    tool: question.form ? "" : question.tool,
+    tool: question.form || question.message.includes(question.tool) ? "" : question.tool,
     arguments: question.form ? [] : question.arguments,
     metadata: question.metadata,
     schema: question.schema,
