@@ -69,7 +69,8 @@ class SqliteFile:
     def __init__(self, path: str | os.PathLike[str], durability: Durability, migrations: Sequence[str]) -> None:
         """Open the file, or make it.
 
-        `migrations` are the scripts that lead from each version of its tables to the next, the first from nothing.
+        `migrations` are the scripts that lead from each version of its tables to the next. The first one begins with
+        nothing and makes, among others, the table `meta(key, value)`.
 
         Raises:
             InvalidValueError: no such durability.
@@ -245,27 +246,27 @@ class SqliteFile:
                 raise StoreDamagedError(str(self.path), f"the head of {log.name} is overwritten", mend)
 
     def _migrate(self, migrations: Sequence[str]) -> None:
-        def to_newest(connection: sqlite3.Connection) -> None:
-            made = connection.execute("select 1 from sqlite_master where name = 'meta'").fetchone()
-            known = connection.execute("select value from meta where key = 'schema'").fetchone() if made else (0,)
-            found = int(known[0])
-            if found > len(migrations):
-                raise NewerFormatError(str(self.path), found, len(migrations))
-            for script in migrations[found:]:
+        newest = len(migrations)
+
+        def migrate(connection: sqlite3.Connection) -> None:
+            for script in migrations[self._schema(connection) :]:
                 for statement in script.split(";\n"):
                     connection.execute(statement)
-            connection.execute("insert or replace into meta values ('schema', ?)", (len(migrations),))
+            connection.execute("insert or replace into meta values ('schema', ?)", (str(newest),))
 
         with self.read() as connection:
-            made = connection.execute("select 1 from sqlite_master where name = 'meta'").fetchone()
-            newest = (
-                made
-                and connection.execute(
-                    "select 1 from meta where key = 'schema' and value = ?", (str(len(migrations)),)
-                ).fetchone()
-            )
-        if not newest:
-            self.write(to_newest)
+            found = self._schema(connection)
+        if found > newest:
+            raise NewerFormatError(str(self.path), found, newest)
+        if found < newest:
+            self.write(migrate)
+
+    def _schema(self, connection: sqlite3.Connection) -> int:
+        """The version of the file's tables; 0 for a file without any."""
+        tables = {row[0] for row in connection.execute("select name from sqlite_master")}
+        if tables and "meta" not in tables:
+            raise StoreDamagedError(str(self.path), "it holds the tables of something else", "choose another path")
+        return int(connection.execute("select value from meta where key = 'schema'").fetchone()[0]) if tables else 0
 
     def _fault(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.Error):
