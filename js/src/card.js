@@ -123,7 +123,7 @@ function text(d, line) {
 function form(d, line) {
   const part = plan(d.schema);
   const draft = draftOf(line, d.question, () => ({ raw: initial(part) }));
-  const drawn = drawForm(part, draft.raw, (raw) => (draft.raw = raw));
+  const drawn = drawForm(part, draft.raw);
   return {
     element: drawn.element,
     answer() {

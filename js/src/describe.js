@@ -44,10 +44,7 @@ function figures(state, now) {
   if (state.step) said.push(`${state.step} step${state.step === 1 ? "" : "s"}`);
   if (state.tokens.total !== null) said.push(`${grouped(state.tokens.total)} tokens`);
   const since = state.running_since ? Math.max(0, now - Date.parse(state.running_since)) / 1000 : 0;
-  if (state.running_since || state.ran) {
-    const ran = state.ran + since;
-    said.push(state.running_since && ran >= 1 ? duration(Math.floor(ran)).replace(".0 s", " s") : duration(ran));
-  }
+  if (state.running_since || state.ran) said.push(duration(state.ran + since));
   return said;
 }
 

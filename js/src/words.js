@@ -15,7 +15,7 @@ export const grouped = (number) => number.toString().replace(/\B(?=(\d{3})+(?!\d
 
 /** @param {string} iso a point in time; said as the reader's own time of day */
 export function clock(iso) {
-  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 }
 
 /** @param {{began: string | null, ended: string | null}} span @param {number} now ms; by the kernel's clock */
