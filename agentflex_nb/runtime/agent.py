@@ -1,6 +1,6 @@
 """An agent as a user makes it: the definition that the core knows, and the code that belongs to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from ..core.turn import Turn
 from ..core.verdicts import Verdict
 from .fingerprint import digest, fingerprint
 from .forms import as_form
-from .middleware import AgentMiddleware
+from .middleware import AgentMiddleware, check_middlewares
 from .tools import Tool, as_tool
 
 ApprovalPolicy = Callable[[Turn, ToolCall, Tool], Verdict]
@@ -60,6 +60,7 @@ class Agent:
         if not is_chat_model(model):
             mend = "pass a chat model, for instance ScriptedModel"
             raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
+        check_middlewares(middlewares)
         self._given = {key: value for key, value in locals().items() if key not in ("self", "mend")}
         made = [as_tool(item) for item in tools]
         options: FrozenDict = freeze_strict(dict(model_options or {}), "model_options")
@@ -99,29 +100,41 @@ class Agent:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the definition and the code, whatever version was given."""
-        return digest([self.definition, _code(self.tools.values(), self.approval_policy)])
+        return digest([self.definition, _code(self.tools.values(), self.approval_policy, strict=False)])
 
     def with_(self, **changes: Any) -> Self:
         """Another agent that differs in these arguments: another version, unless one is given."""
         if unknown := set(changes) - set(self._given):
             met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self._given))
             raise InvalidAgentError(f"with_({met}=...)", f"arguments of Agent ({known})", "correct the name")
-        return type(self)(**{**self._given, **changes})
+        return type(self)(**{**self._given, "version": None, **changes})
 
     def __repr__(self) -> str:
         tools = ", ".join(self.tools)
         return f"Agent({self.id!r}, version={self.version!r}, model={self.model.name!r}, tools=[{tools}])"
 
 
-def _code(tools: Any, policy: ApprovalPolicy | None) -> dict[str, Any]:
-    """What the agent's functions are. A tool with a version of its own stands for its code."""
+def _code(tools: Iterable[Tool], policy: ApprovalPolicy | None, *, strict: bool = True) -> dict[str, Any]:
+    """What the agent's functions are. A tool with a version of its own stands for its code.
+
+    Code that cannot be read is refused if `strict`; else it counts as the same everywhere.
+    """
     code: dict[str, Any] = {}
     for tool in tools:
         what = f"tool {tool.name!r}"
-        code[what] = tool.version or fingerprint(tool.function, what)
+        code[what] = tool.version or _print(tool.function, what, strict)
         code[f"approval of {what}"] = (
-            fingerprint(tool.approval, f"the approval of {what}") if callable(tool.approval) else tool.approval
+            _print(tool.approval, f"the approval of {what}", strict) if callable(tool.approval) else tool.approval
         )
     if policy is not None:
-        code["approval policy"] = fingerprint(policy, "the approval policy")
+        code["approval policy"] = _print(policy, "the approval policy", strict)
     return code
+
+
+def _print(function: Callable[..., Any], what: str, strict: bool) -> str:
+    try:
+        return fingerprint(function, what)
+    except InvalidAgentError:
+        if strict:
+            raise
+        return "unreadable"

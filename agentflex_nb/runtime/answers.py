@@ -84,20 +84,21 @@ def _table(question: Question, table: Mapping[str, Any]) -> Any:
 
 
 def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
+    for answer in reversed(turn.answers):
+        if call_id == answer.question_id or (call_id is None and not turn.questions):
+            who = f" by {answer.by}" if answer.by else ""
+            when = f"{answer.at:%Y-%m-%d %H:%M:%S} UTC"
+            met = f"question {answer.question_id} was already answered ({answer.command_type}){who} at {when}"
+            return CommandRefusedError(
+                RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.", turn_id=turn.id,
+                correlation_id=answer.question_id, by=answer.by, at=answer.at,
+            )  # fmt: skip
     if turn.questions:
         listed = "; ".join(str(question) for question in turn.questions)
         what = f"has no question {call_id!r}" if call_id else "has several questions: name one by its id"
         return CommandRefusedError(
             RefusalReason.WRONG_CORRELATION, f"turn {turn.id} {what}. Open: {listed}.", turn_id=turn.id
         )
-    for answer in reversed(turn.answers):
-        if call_id in (None, answer.question_id):
-            who = f" by {answer.by}" if answer.by else ""
-            met = f"question {answer.question_id} was already answered ({answer.command_type}){who} at {answer.at:%H:%M:%S} UTC"
-            return CommandRefusedError(
-                RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.", turn_id=turn.id,
-                correlation_id=answer.question_id, by=answer.by, at=answer.at,
-            )  # fmt: skip
     reason = RefusalReason.FINAL if turn.status.is_terminal else RefusalReason.NOT_BLOCKED
     return CommandRefusedError(
         reason, f"turn {turn.id} is {turn.status} and waits for no answer; nothing changed.", turn_id=turn.id

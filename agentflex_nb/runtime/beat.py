@@ -4,9 +4,12 @@ It sends text that waits while a model is silent, and saves events that no commi
 """
 
 import atexit
+import logging
 import threading
 import time
 from typing import Protocol
+
+_log = logging.getLogger(__name__)
 
 TICK = 0.02  # seconds; half of the default text beat
 _LINGER = 1.0  # seconds the thread stays awake without work, so that short turns in a row do not wake it each time
@@ -15,13 +18,13 @@ _LINGER = 1.0  # seconds the thread stays awake without work, so that short turn
 class Pulsed(Protocol):
     """Something that wants a look now and then."""
 
-    def tick(self, now: float) -> None:
-        """Do what is due at this monotonic time; must not raise."""
+    def tick(self) -> None:
+        """Do what is due, without waiting for anybody: others want their look too."""
         ...
 
 
 class Beat:
-    """The pulse of this process."""
+    """A pulse; `BEAT` is that of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +37,7 @@ class Beat:
         """Give it looks from now on."""
         with self._lock:
             self._members[id(member)] = member
-            if self._thread is None and not self._stopped:
+            if not self._stopped and (self._thread is None or not self._thread.is_alive()):  # a fork leaves it dead
                 self._thread = threading.Thread(target=self._run, name="agentflex-beat", daemon=True)
                 self._thread.start()
                 atexit.register(self.stop)
@@ -57,22 +60,26 @@ class Beat:
     def _run(self) -> None:
         busy_until = time.monotonic() + _LINGER
         while not self._stopped:
-            with self._lock:
-                members = list(self._members.values())
-            now = time.monotonic()
-            for member in members:
-                member.tick(now)
-            if members:
-                busy_until = now + _LINGER
-            elif now > busy_until:
+            if self._look():
+                busy_until = time.monotonic() + _LINGER
+            elif time.monotonic() > busy_until:
                 self._awake.clear()
                 with self._lock:
                     if self._members:
                         continue
                 self._awake.wait()
                 busy_until = time.monotonic() + _LINGER
-                continue
             time.sleep(TICK)
+
+    def _look(self) -> bool:
+        with self._lock:
+            members = list(self._members.values())
+        for member in members:
+            try:
+                member.tick()
+            except Exception:  # one member's trouble must not stop the pulse of the others
+                _log.exception("%r failed at the beat", member)
+        return bool(members)
 
 
 BEAT = Beat()

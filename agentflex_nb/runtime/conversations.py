@@ -1,6 +1,6 @@
 """Conversations: which earlier messages a new turn begins with. Whole turns are kept or left out, newest first."""
 
-from itertools import groupby
+from collections.abc import Sequence
 
 from ..core.agent import AgentDefinition
 from ..core.errors import ConversationBusyError
@@ -16,8 +16,7 @@ def attach(store: AgentTurnStore, conversation_id: str, definition: AgentDefinit
     """
     if active := store.active_turns(conversation_id):
         raise ConversationBusyError(conversation_id, active)
-    said = store.conversation(conversation_id)
-    turns = [tuple(message for _, message in group) for _, group in groupby(said, key=lambda entry: entry[0])]
+    turns = _turns(store.conversation(conversation_id))
     kept: list[tuple[Message, ...]] = []
     count = 0
     for messages in reversed(turns):
@@ -29,3 +28,15 @@ def attach(store: AgentTurnStore, conversation_id: str, definition: AgentDefinit
     window = [message for messages in reversed(kept) for message in messages]
     first = next((n for n, message in enumerate(window) if message.role is Role.USER), len(window))
     return tuple(window[first:])
+
+
+def _turns(said: Sequence[tuple[str | None, Message]]) -> list[list[Message]]:
+    """The messages by turn; those that came from outside a turn, by question and answer."""
+    turns: list[list[Message]] = []
+    before: str | None = None
+    for turn_id, message in said:
+        if not turns or turn_id != before or (turn_id is None and message.role is Role.USER):
+            turns.append([])
+        turns[-1].append(message)
+        before = turn_id
+    return turns

@@ -1,13 +1,15 @@
 """What a function is, as a short hash: the same text for the same code, another one when the code changes.
 
 The source, parsed and printed again, where it can be read (comments and layout do not count), together with the values
-that it closes over; else the code object. Where neither exists, the one who wrote it must give a version.
+that it closes over and its defaults; else, and for every lambda, the code object. Where neither exists, the one who
+wrote it must give a version.
 """
 
 import ast
 import hashlib
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
@@ -16,6 +18,8 @@ from typing import Any
 from ..core.errors import InvalidAgentError
 from ..core.frozen import freeze
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
 
 def fingerprint(function: Callable[..., Any], what: str) -> str:
     """A hash of what the function does.
@@ -23,18 +27,13 @@ def fingerprint(function: Callable[..., Any], what: str) -> str:
     Raises:
         InvalidAgentError: neither source nor code can be read (a partial, a remote tool).
     """
-    inner: Any = function.__func__ if isinstance(function, MethodType) else function
-    if not isinstance(inner, FunctionType):
-        inner = getattr(type(function), "__call__", None)
-        if not isinstance(inner, FunctionType):
-            met = f"{what} is {type(function).__name__}, whose code cannot be read"
-            raise InvalidAgentError(met, "a plain function, or a version", "give the tool or the agent a version=")
-    held = {
-        name: _value(cell.cell_contents)
-        for name, cell in zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=False)
-        if not _is_empty(cell)
-    }
-    return digest({"code": _code(inner), "held": held, "defaults": _value(inner.__defaults__)})
+    plain = function.__func__ if isinstance(function, MethodType) else function
+    if not isinstance(plain, FunctionType):
+        plain = type(function).__call__
+    if not isinstance(plain, FunctionType):
+        met = f"{what} is {type(function).__name__}, whose code cannot be read"
+        raise InvalidAgentError(met, "a plain function, or a version", "give the tool or the agent a version=")
+    return digest(_function(plain, ()))
 
 
 def digest(value: Any) -> str:
@@ -43,23 +42,51 @@ def digest(value: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _code(function: FunctionType) -> Any:
+def _function(function: FunctionType, above: tuple[FunctionType, ...]) -> Any:
+    if function in above:
+        return "itself"
+    above = (*above, function)
+    held = {
+        name: _value(cell.cell_contents, above)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        if not _is_empty(cell)
+    }
+    defaults = [_value(value, above) for value in function.__defaults__ or ()]
+    named = {name: _value(value, above) for name, value in (function.__kwdefaults__ or {}).items()}
+    return {"code": _code(function.__code__), "held": held, "defaults": defaults, "named defaults": named}
+
+
+def _code(code: CodeType) -> Any:
+    if code.co_name == "<lambda>":  # its source is the whole line, with whatever else stands there
+        return _object(code)
     try:
-        return ast.dump(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    except (OSError, TypeError, SyntaxError):  # typed at a prompt, made by exec, a lambda in the middle of a line
-        return _object(function.__code__)
+        return ast.dump(ast.parse(textwrap.dedent(inspect.getsource(code))))
+    except (OSError, TypeError, SyntaxError, IndexError):  # typed at a prompt, made by exec
+        return _object(code)
 
 
 def _object(code: CodeType) -> list[Any]:
-    constants = [_object(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts]
-    return [code.co_code.hex(), constants, list(code.co_names), list(code.co_varnames)]
+    constants = [_constant(part) for part in code.co_consts]
+    counts = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount]
+    return [code.co_code.hex(), counts, constants, list(code.co_names), list(code.co_varnames)]
 
 
-def _value(value: Any) -> Any:
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return _object(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
+
+
+def _value(value: Any, above: tuple[FunctionType, ...]) -> Any:
+    """A value that the function holds, as text which is the same in every process."""
+    if isinstance(value, MethodType):
+        value = value.__func__
     if isinstance(value, FunctionType):
-        return _code(value)
-    text = repr(value)
-    return f"{type(value).__module__}.{type(value).__qualname__}" if " at 0x" in text else text
+        return _function(value, above)
+    try:
+        return [type(value).__qualname__, _ADDRESS.sub("", json.dumps(freeze(value), sort_keys=True))]
+    except Exception:  # whatever a foreign object does when it is looked at, its type remains
+        return [type(value).__qualname__]
 
 
 def _is_empty(cell: Any) -> bool:

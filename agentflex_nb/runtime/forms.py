@@ -1,4 +1,4 @@
-"""Forms at the edge: schemas from pydantic models, and submitted data held against the schema that the question froze."""
+"""Forms at the edge: schemas from pydantic models, and submitted data held against the schema that was frozen."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from ..core.errors import DataError, InvalidAgentError
 from ..core.forms import AgentForm as FormDefinition
-from ..core.frozen import FrozenDict
+from ..core.frozen import FrozenDict, freeze_strict
 from .tools import thawed
 
 _MOST = 20  # errors told at once
@@ -27,14 +27,15 @@ def as_form(form: FormDefinition) -> FormDefinition:
     return form
 
 
-def AgentForm(key: str, description: str, schema: type[BaseModel] | dict[str, Any]) -> FormDefinition:  # noqa: N802
+def AgentForm(key: str, description: str, schema: type[BaseModel] | dict[str, Any]) -> FormDefinition:
     """A form: its key, what it is for, and its data as a pydantic model or a JSON Schema.
 
     Raises:
         InvalidAgentError: no key, no description, or a schema that is empty or no JSON Schema.
     """
     plain = schema.model_json_schema() if isinstance(schema, type) else schema
-    return as_form(FormDefinition(key=key, description=description, schema=FrozenDict(plain)))
+    frozen: FrozenDict = freeze_strict(plain, f"schema of form {key!r}")
+    return as_form(FormDefinition(key=key, description=description, schema=frozen))
 
 
 def faults(data: Any, schema: FrozenDict) -> list[DataError]:

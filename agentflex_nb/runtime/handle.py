@@ -1,19 +1,29 @@
 """What a notebook variable holds: a handle on the newest state of a turn that this process knows."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..core.errors import AgentFlexError, ErrorSummary, TurnFailedError, UnansweredError
 from ..core.events import AgentEvent
-from ..core.inputs import AgentResumeCommand
+from ..core.inputs import AgentResumeCommand, Command
 from ..core.machine import AgentPhase, AgentStatus
 from ..core.messages import Message, Role, Usage
 from ..core.turn import Question, Turn
 from .answers import pick
+from .loop import refuse_on_loop
+from .scribe import KnownTurn
 
-if TYPE_CHECKING:
-    from .registry import KnownTurn
-    from .runner import AgentRunner
+
+class Verbs(Protocol):
+    """What a handle asks of the runner that made it."""
+
+    @property
+    def signature(self) -> Mapping[str, Any]: ...
+    def reload(self, turn_id: str) -> Turn: ...
+    def events(self, turn: str) -> list[AgentEvent]: ...
+    def resume(self, turn: str, command: Command) -> object: ...
+    def cancel(self, turn: str, reason: str = "", **metadata: Any) -> bool: ...
+    async def await_quiet(self, known: KnownTurn) -> None: ...
 
 
 class AgentTurn:
@@ -22,7 +32,7 @@ class AgentTurn:
     `approve` and its sisters answer and resume in the caller's thread; they return at the next stable stop.
     """
 
-    def __init__(self, runner: "AgentRunner", known: "KnownTurn") -> None:
+    def __init__(self, runner: Verbs, known: KnownTurn) -> None:
         self._runner, self._known = runner, known
 
     @property
@@ -103,7 +113,9 @@ class AgentTurn:
 
         Raises:
             TimeoutError: it still runs after `timeout` seconds.
+            CommandRefusedError: this very thread moves it, and would wait for itself.
         """
+        refuse_on_loop("wait", "await turn.done()")
         if not self._known.wait(timeout):
             raise TimeoutError(f"turn {self.id} still runs after {timeout} s; wait on, or turn.cancel()")
         return self
@@ -157,7 +169,7 @@ class AgentTurn:
 
     def cancel(self, reason: str = "") -> bool:
         """End the turn at its next safe point; False if that was asked for before, or it has ended."""
-        return self._runner.cancel(self, reason, **self._signed({}))
+        return self._runner.cancel(self.id, reason, **self._signed({}))
 
     def _pick(self, call_id: str | None) -> str:
         self._runner.reload(self.id)
@@ -166,8 +178,9 @@ class AgentTurn:
     def _signed(self, metadata: dict[str, Any]) -> dict[str, Any]:
         return {**self._runner.signature, **metadata}
 
-    def _resume(self, command: Any) -> "AgentTurn":
-        return self._runner.resume(self, command)
+    def _resume(self, command: Command) -> "AgentTurn":
+        self._runner.resume(self.id, command)
+        return self
 
     def __repr__(self) -> str:
         turn = self._known.turn

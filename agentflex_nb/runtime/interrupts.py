@@ -1,62 +1,93 @@
 """The kernel's stop button: honoured while something is performed, held back while something is saved or told.
 
 Python raises KeyboardInterrupt between any two instructions of the main thread. In the middle of a commit that would
-lose an event; so while a turn is driven in the main thread, the signal only leaves a note, except inside `open`.
+lose an event; so within `held` the signal only leaves a note, and `honoured` opens a window in it, where the user's own
+code runs. Both nest, as runs do whose tools run turns. In other threads than the main one neither does anything.
 """
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 
-class InterruptGate:
-    """Holds SIGINT back for the thread that enters it; nothing at all in any thread but the main one."""
+class _Button:
+    """The stop button of this process. Only the main thread touches it."""
 
-    def __init__(self) -> None:
-        self._installed = False
-        self._before: Any = None
-        self._open = False
-        self._noted = False
+    installed = False
+    held = False
+    pressed = False
+    before: Any = None
 
-    def __enter__(self) -> "InterruptGate":
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.getsignal(signal.SIGINT)
-            if callable(self._before):
-                signal.signal(signal.SIGINT, self._handle)
-                self._installed = True
-        return self
+
+class held:
+    """A block in which the stop button waits for the end of the block."""
+
+    __slots__ = ("_active", "_outermost", "_was")
+
+    def __enter__(self) -> None:
+        self._active = _in_main_thread()
+        if not self._active:
+            return
+        self._outermost, self._was = not _Button.installed, _Button.held
+        if not self._outermost:
+            _Button.held = True
+            return
+        before = signal.getsignal(signal.SIGINT)
+        if not callable(before):  # ignored, or fatal: no KeyboardInterrupt will ever be raised here
+            self._active = False
+            return
+        _Button.before, _Button.pressed, _Button.held = before, False, True
+        signal.signal(signal.SIGINT, _press)
+        _Button.installed = True
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._active:
+            return
+        if self._outermost:
+            _Button.installed = False
+            signal.signal(signal.SIGINT, _Button.before)
+            opens = True
+        else:
+            _Button.held = self._was
+            opens = not self._was
+        if opens and _Button.pressed:
+            _Button.pressed = False
+            if kind is None or not issubclass(kind, KeyboardInterrupt):
+                _deliver(None)
+
+
+class honoured:
+    """A block, within a held one, that lets the stop button through; also a press that was held back before."""
+
+    __slots__ = ("_active", "_was")
+
+    def __enter__(self) -> None:
+        self._active = _in_main_thread() and _Button.installed
+        if not self._active:
+            return
+        self._was = _Button.held
+        _Button.held = False
+        if _Button.pressed:
+            _deliver(None)
 
     def __exit__(self, *_: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, self._before)
-            self._installed = False
+        if self._active:
+            _Button.held = self._was
 
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Let an interrupt through here, also one that was held back before."""
-        self.raise_noted()
-        self._open = True
-        try:
-            yield
-        finally:
-            self._open = False
 
-    def note(self) -> None:
-        """Remember an interrupt that came another way, for instance out of a listener."""
-        self._noted = True
+def _in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
 
-    def raise_noted(self) -> None:
-        """Raise what was held back."""
-        if self._noted:
-            self._noted = False
-            raise KeyboardInterrupt
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._open:
-            self._open = False
-            self._before(number, frame)
-        else:
-            self._noted = True
+def _press(number: int, frame: FrameType | None) -> None:
+    if _Button.held:
+        _Button.pressed = True
+    else:
+        _deliver(frame)
+
+
+def _deliver(frame: FrameType | None) -> None:
+    _Button.pressed, _Button.held = False, True  # the first press closes the window: what now follows, follows in peace
+    _Button.before(signal.SIGINT, frame)
+    _Button.held = False  # a handler that does not raise leaves things as they were

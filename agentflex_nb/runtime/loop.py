@@ -7,8 +7,9 @@ the runtime made on this loop would wait for itself, and is refused.
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from ..core.errors import WrongThreadError
@@ -24,9 +25,9 @@ def background_loop() -> asyncio.AbstractEventLoop:
     """The loop, started when it is first needed."""
     global _loop, _thread
     with _lock:
-        if _loop is None or _thread is None or not _thread.is_alive():
+        if _loop is None or _thread is None or not _thread.is_alive():  # a fork leaves it dead
             _loop = asyncio.new_event_loop()
-            _thread = threading.Thread(target=_loop.run_forever, name="agentflex-loop", daemon=True)
+            _thread = threading.Thread(target=_run_for_good, args=(_loop,), name="agentflex-loop", daemon=True)
             _thread.start()
         return _loop
 
@@ -42,50 +43,76 @@ def refuse_on_loop(met: str, mend: str) -> None:
         raise WrongThreadError(met, mend)
 
 
-def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on the background loop, in the caller's context, and wait for its result here."""
+def wait_for(awaitable: Awaitable[T]) -> T:
+    """Await it on the background loop, in the caller's context, and wait for its result here.
+
+    Whatever it raises is raised here, a CancelledError or SystemExit of its own too. An interrupt of this thread
+    cancels it, and does not wait for it.
+    """
     if is_background_thread():
-        coroutine.close()
+        if isinstance(awaitable, Coroutine):
+            awaitable.close()
         raise WrongThreadError("an async tool or model", "await")
-    loop, context = background_loop(), contextvars.copy_context()
     done: Future[T] = Future()
-    tasks: list[asyncio.Task[T]] = []
 
-    def begin() -> None:
-        task = loop.create_task(coroutine, context=context)
-        tasks.append(task)
-        task.add_done_callback(finish)
-
-    def finish(task: asyncio.Task[T]) -> None:
-        if task.cancelled():
-            done.set_exception(asyncio.CancelledError("the coroutine cancelled itself"))
-        elif error := task.exception():
+    async def carry_out() -> None:
+        try:
+            result = await awaitable
+        except BaseException as error:  # nothing may reach the loop itself: SystemExit would end it
             done.set_exception(error)
         else:
-            done.set_result(task.result())
+            done.set_result(result)
 
-    loop.call_soon_threadsafe(begin)
+    cancel = _begin(carry_out())
     try:
         return done.result()
     except KeyboardInterrupt:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        cancel()
         raise
 
 
 def iterate(source: AsyncIterable[T]) -> Iterator[T]:
-    """The items of an async iterable, one at a time, for a thread that is not a coroutine."""
-    iterator = aiter(source)
-    missing = object()
+    """The items of an async iterable, for a thread that is no coroutine. One task reads it from start to end."""
+    arrived: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
 
-    async def next_item() -> Any:
-        return await anext(iterator, missing)
+    async def read() -> None:
+        try:
+            async for item in source:
+                arrived.put((item,))
+            arrived.put(None)
+        except BaseException as error:
+            arrived.put(error)
+        finally:
+            if isinstance(source, AsyncGenerator):
+                await source.aclose()
 
-    async def close() -> None:
-        if isinstance(iterator, AsyncGenerator):
-            await iterator.aclose()
-
+    if is_background_thread():
+        raise WrongThreadError("an async model", "await")
+    cancel = _begin(read())
     try:
-        while (item := wait_for(next_item())) is not missing:
-            yield item
+        while (met := arrived.get()) is not None:
+            if isinstance(met, BaseException):
+                raise met
+            yield met[0]
     finally:
-        wait_for(close())
+        cancel()
+
+
+def _begin(coroutine: Coroutine[Any, Any, None]) -> Callable[[], None]:
+    """Begin it on the loop, in the caller's context; returns what cancels it."""
+    loop, context = background_loop(), contextvars.copy_context()
+    tasks: list[asyncio.Task[None]] = []
+    loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(coroutine, context=context)))
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+    return cancel
+
+
+def _run_for_good(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):  # out of a task that a user's coroutine has started
+            continue

@@ -1,8 +1,10 @@
 """Middlewares: code around a step, a model call or a tool call. The first one registered is the outermost."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ..core.errors import InvalidAgentError
 from ..core.inputs import ModelReplied
 from ..core.messages import ToolCall
 from ..core.model import ModelRequest
@@ -13,7 +15,7 @@ R = TypeVar("R")
 
 
 class AgentMiddleware:
-    """Override what you need. Each method calls `proceed` to go on, or does not, to replace what would have happened."""
+    """Override what you need. Each method calls `proceed` to go on, or does not, and so replaces what would happen."""
 
     def around_step(self, turn: Turn, proceed: Callable[[Turn], Turn]) -> Turn:
         """Around one step; `turn` is its state before, the result its state after."""
@@ -26,6 +28,22 @@ class AgentMiddleware:
     def around_tool(self, call: ToolCall, proceed: Callable[[ToolCall], Any]) -> Any:
         """Around one tool call: change the arguments, the result (still a Python value), or answer without the tool."""
         return proceed(call)
+
+
+def check_middlewares(middlewares: Sequence[AgentMiddleware]) -> None:
+    """Refuse what is no middleware, and methods that nobody would await.
+
+    Raises:
+        InvalidAgentError: says which and why.
+    """
+    for middleware in middlewares:
+        for name in ("around_step", "around_model", "around_tool"):
+            method = getattr(middleware, name, None)
+            if not callable(method):
+                raise InvalidAgentError(f"middleware {middleware!r} without {name}", "an AgentMiddleware", "derive it")
+            if inspect.iscoroutinefunction(method):
+                met = f"the coroutine function {name} of middleware {type(middleware).__name__}"
+                raise InvalidAgentError(met, "a plain method", "make it one: what it proceeds to may be async")
 
 
 def chain(middlewares: Sequence[AgentMiddleware], method: str, inner: Callable[[A], R]) -> Callable[[A], R]:

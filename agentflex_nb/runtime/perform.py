@@ -9,9 +9,9 @@ from collections.abc import AsyncIterable, Iterator
 from typing import Any, assert_never
 
 from ..core.effects import CallModel, CheckCalls, Effect, RunTool
-from ..core.errors import AgentFlexError, ErrorSummary
-from ..core.forms import AgentForm, FormRequired
-from ..core.frozen import FrozenDict
+from ..core.errors import AgentFlexError, ErrorSummary, InvalidAgentError
+from ..core.forms import FormRequired
+from ..core.frozen import FrozenDict, well_formed
 from ..core.inputs import (
     CallsChecked,
     CheckFailed,
@@ -56,29 +56,37 @@ def perform(drive: Drive, effect: Effect) -> Input:
 
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
-    assembler = ReplyAssembler(now=drive.clock)
     own: list[BaseException] = []
 
     def inner(request: ModelRequest) -> ModelReplied:
+        drive.reply = ReplyAssembler(now=drive.means.clock)  # anew, should a middleware proceed twice
         try:
-            return _stream(drive, request, assembler)
+            return _stream(drive, request, drive.reply)
         except BaseException as error:
             own.append(error)
             raise
 
+    drive.reply = ReplyAssembler(now=drive.means.clock)
     try:
-        with drive.gate.open():
-            reply = chain(drive.agent.middlewares, "around_model", inner)(request)
+        with drive.performing():
+            reply: Input = _reply(chain(drive.agent.middlewares, "around_model", inner)(request))
     except KeyboardInterrupt:
-        drive.flush_text()
         raise
     except BaseException as error:
         drive.flush_text()
         if not own or own[-1] is not error:
             drive.raises = error  # a middleware's own error reaches the caller
         code = "CANCELLED" if isinstance(error, _Cancelled) else ""
-        return ModelFailed(error=summary(error, code), usage=assembler.usage)
+        reply = ModelFailed(error=summary(error, code), usage=drive.reply.usage)
+    drive.reply = None
     return reply
+
+
+def _reply(value: Any) -> ModelReplied:
+    if not isinstance(value, ModelReplied):
+        met = f"around_model returned {type(value).__name__}"
+        raise InvalidAgentError(met, "a ModelReplied", "return what proceed(request) returns")
+    return value
 
 
 def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> ModelReplied:
@@ -91,7 +99,7 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
             if request.streaming:
                 drive.stream(pieces)
     finally:
-        if isinstance(deltas, Iterator) and callable(close := getattr(deltas, "close", None)):
+        if callable(close := getattr(deltas, "close", None)):
             close()
     if request.streaming:
         drive.stream(assembler.rest())
@@ -100,15 +108,14 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
 
 
 def _deltas(source: Any) -> Iterator[ModelDelta]:
-    if inspect.iscoroutine(source):
-        source = wait_for(source)
+    source = _awaited(source)
     return iterate(source) if isinstance(source, AsyncIterable) else iter(source or ())
 
 
 def _check_calls(drive: Drive, calls: tuple[ToolCall, ...]) -> Input:
     verdicts = {}
     try:
-        with drive.gate.open():
+        with drive.performing():
             for call in calls:
                 verdicts[call.id] = _judge(drive, call)
     except KeyboardInterrupt:
@@ -175,30 +182,37 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
 
     token = entered(context)
     try:
-        with drive.gate.open():
+        with drive.performing():
             content = to_text(_awaited(chain(drive.agent.middlewares, "around_tool", inner)(call)))
     except KeyboardInterrupt:
         raise
-    except FormRequired as asked:
-        return _asked(drive, call, asked)
     except BaseException as error:
-        error_summary = summary(error)
+        if (form := _form_asked_for(error)) is not None:
+            return _asked(drive, call, form, str(getattr(error, "message", "")))
         if not own or own[-1] is not error:
             drive.raises = error
-        return ToolFailed(call.id, error_summary, f"Error: {error_summary.kind}: {error_summary.message}")
+        told = summary(error)
+        return ToolFailed(call.id, told, f"Error: {told.kind}: {told.message}")
     finally:
         left(token)
     return ToolReturned(call.id, content)
 
 
-def _asked(drive: Drive, call: ToolCall, asked: FormRequired) -> Input:
-    form = asked.form if isinstance(asked.form, AgentForm) else drive.agent.definition.form_by_key.get(asked.form)
+def _form_asked_for(error: BaseException) -> Any:
+    """The form that a FormRequired asks for; the class is known by its name, which survives a reload of its module."""
+    asks = any(kind.__name__ == FormRequired.__name__ for kind in type(error).__mro__)
+    return getattr(error, "form", None) if asks else None
+
+
+def _asked(drive: Drive, call: ToolCall, asked: Any, message: str) -> Input:
+    known = drive.definition.form_by_key
+    form = known.get(asked) if isinstance(asked, str) else asked
     if form is None:
-        known = ", ".join(drive.agent.definition.form_by_key) or "none"
-        met = f"{call.name} asked for form {asked.form!r}, which the agent does not have; it has: {known}"
+        has = ", ".join(known) or "none"
+        met = f"{call.name} asked for form {asked!r}, which the agent does not have; it has: {has}"
         return ToolFailed(call.id, ErrorSummary(kind="UnknownForm", message=met, code="UNKNOWN_FORM"), f"Error: {met}")
-    return ToolAsked(call.id, form, asked.message)
+    return ToolAsked(call.id, form, well_formed(message))
 
 
 def _awaited(value: Any) -> Any:
-    return wait_for(value) if inspect.iscoroutine(value) else value
+    return wait_for(value) if inspect.isawaitable(value) else value

@@ -1,7 +1,7 @@
 """Hands events to listeners: in the order of the turn, one at a time, and never at the cost of the run.
 
-A turn's events wait in its mailbox; whoever finds the mailbox idle delivers them. No lock is held while a listener runs;
-what is published meanwhile, also from within a listener, is delivered after it.
+A turn's events wait in its mailbox; whoever finds the mailbox idle delivers them, each to the listeners of the runner
+that it came from. No lock is held while a listener runs; what is posted meanwhile, also by a listener, comes after it.
 """
 
 import inspect
@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 from ..core.errors import InvalidAgentError
@@ -19,28 +20,18 @@ from .ports import AgentEventListener
 
 _log = logging.getLogger(__name__)
 
-
-class Mailbox:
-    """The events of one turn that are not delivered yet."""
-
-    __slots__ = ("busy", "idle", "lock", "waiting")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.waiting: deque[AgentEvent] = deque()
-        self.busy: int | None = None  # the thread that delivers
-        self.idle = threading.Condition(self.lock)
+_TO_LOOP = "make it a plain function that hands the event to your loop (loop.call_soon_threadsafe)"
 
 
 class Publisher:
-    """The listeners of a runner, and how events reach them."""
+    """The listeners of a runner, and how an event reaches them."""
 
     def __init__(self, executor: Executor | None = None) -> None:
         self._listeners: dict[Any, AgentEventListener] = {}
         self._lock = threading.Lock()
         self._executor = executor
         self.errors: dict[str, int] = {}
-        """How often each listener raised, by its key's text."""
+        """How often each listener raised, by its key where that is text, else by its name."""
 
     def add(self, listener: AgentEventListener, key: Any = None) -> None:
         """Register it; one that is known under the same key is replaced, so a cell run twice registers once.
@@ -48,12 +39,10 @@ class Publisher:
         Raises:
             InvalidAgentError: it cannot be called, or is a coroutine function, which nobody would await.
         """
-        called = listener if inspect.isroutine(listener) else getattr(listener, "__call__", None)
         if not callable(listener):
             raise InvalidAgentError(f"listener {listener!r}", "a function of an event", "pass a function")
-        if inspect.iscoroutinefunction(called):
-            mend = "make it a plain function that hands the event to your loop (loop.call_soon_threadsafe)"
-            raise InvalidAgentError(f"the coroutine function {listener!r} as a listener", "a plain function", mend)
+        if any(inspect.iscoroutinefunction(part) for part in (listener, type(listener).__call__)):
+            raise InvalidAgentError(f"the coroutine function {listener!r} as a listener", "a plain function", _TO_LOOP)
         with self._lock:
             self._listeners = {**self._listeners, _key(listener, key): listener}
 
@@ -63,65 +52,107 @@ class Publisher:
             known = _key(listener, key)
             self._listeners = {kept: value for kept, value in self._listeners.items() if kept != known}
 
-    @property
-    def listeners(self) -> tuple[AgentEventListener, ...]:
-        """Those registered now."""
-        return tuple(self._listeners.values())
+    def tell(self, event: AgentEvent) -> None:
+        """Give the event to every listener, here or on the executor.
 
-    def drain(self, mailbox: Mailbox) -> None:
-        """Deliver what waits, unless somebody does already."""
-        with mailbox.lock:
-            if mailbox.busy is not None or not mailbox.waiting:
-                return
-            mailbox.busy = threading.get_ident()
-        while True:
-            with mailbox.lock:
-                if not mailbox.waiting:
-                    mailbox.busy = None
-                    mailbox.idle.notify_all()
-                    return
-                event = mailbox.waiting.popleft()
-            self._hand_over(event)
-
-    def settle(self, mailbox: Mailbox, timeout: float) -> None:
-        """Wait until everything is delivered, unless this very thread is delivering."""
-        self.drain(mailbox)
-        with mailbox.lock:
-            if mailbox.busy not in (None, threading.get_ident()):
-                mailbox.idle.wait_for(lambda: mailbox.busy is None, timeout)
-
-    def _hand_over(self, event: AgentEvent) -> None:
+        Raises:
+            KeyboardInterrupt: a listener raised it; the others have got the event.
+        """
         if self._executor is None:
             self._deliver(event)
             return
         try:
             self._executor.submit(self._deliver, event)
-        except RuntimeError:  # its owner has shut it down: the run goes on without it
+        except Exception:  # its owner has shut it down: the run goes on without it
             self._count("event executor", event)
 
     def _deliver(self, event: AgentEvent) -> None:
+        interrupt: KeyboardInterrupt | None = None
         for key, listener in self._listeners.items():
+            if key not in self._listeners:
+                continue  # one before it has removed it
             try:
-                listener(event)
-            except KeyboardInterrupt:
-                raise
+                _call(listener, event)
+            except KeyboardInterrupt as error:
+                interrupt = error
             except BaseException:  # a listener observes: whatever it raises, the run and the others go on
-                self._count(str(key), event)
+                self._count(_name(key, listener), event)
                 if os.environ.get("AGENTFLEX_DEBUG_LISTENERS") == "1":
                     raise
+        if interrupt is not None:
+            raise interrupt
 
-    def _count(self, key: str, event: AgentEvent) -> None:
-        self.errors[key] = self.errors.get(key, 0) + 1
-        if self.errors[key] == 1:
+    def _count(self, name: str, event: AgentEvent) -> None:
+        with self._lock:
+            self.errors[name] = count = self.errors.get(name, 0) + 1
+        if count == 1:
             _log.exception(
-                "listener %s raised at event %s (%s); further errors are counted", key, event.event_id, event.type
+                "listener %s raised at event %s (%s); further errors are counted", name, event.event_id, event.type
             )
 
 
-def post(mailbox: Mailbox, events: Iterable[AgentEvent]) -> None:
-    """Put events into the mailbox; the caller holds whatever numbers them, so that they stand in order."""
-    with mailbox.lock:
-        mailbox.waiting.extend(events)
+class Mailbox:
+    """The events of one turn that are not delivered yet, each with the publisher that tells it."""
+
+    __slots__ = ("_busy", "_idle", "_lock", "_waiting")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._waiting: deque[tuple[Publisher, AgentEvent]] = deque()
+        self._busy: int | None = None  # the thread that delivers
+
+    @property
+    def is_left_waiting(self) -> bool:
+        """Whether something waits and nobody delivers."""
+        return bool(self._waiting) and self._busy is None
+
+    def post(self, publisher: Publisher, events: Iterable[AgentEvent]) -> None:
+        """Put events in; the caller holds whatever numbers them, so that they stand in order."""
+        with self._lock:
+            self._waiting.extend([(publisher, event) for event in events])
+
+    def drain(self) -> None:
+        """Deliver what waits, unless somebody does already.
+
+        Raises:
+            KeyboardInterrupt: a listener raised it; later events wait.
+        """
+        with self._lock:
+            if self._busy is not None or not self._waiting:
+                return
+            self._busy = threading.get_ident()
+        try:
+            while (entry := self._take()) is not None:
+                entry[0].tell(entry[1])
+        except BaseException:
+            with self._lock:
+                self._rest()
+            raise
+
+    def settle(self, timeout: float) -> None:
+        """Wait until nobody delivers any more, unless this very thread does."""
+        with self._lock:
+            if self._busy not in (None, threading.get_ident()):
+                self._idle.wait_for(lambda: self._busy is None, timeout)
+
+    def _take(self) -> tuple[Publisher, AgentEvent] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._rest()
+            return None
+
+    def _rest(self) -> None:
+        self._busy = None
+        self._idle.notify_all()
+
+
+def _call(listener: AgentEventListener, event: AgentEvent) -> None:
+    left = listener(event)
+    if inspect.iscoroutine(left):
+        left.close()
+        raise InvalidAgentError(f"listener {listener!r} returned a coroutine", "nothing", _TO_LOOP)
 
 
 def _key(listener: AgentEventListener, key: Any) -> Any:
@@ -129,6 +160,10 @@ def _key(listener: AgentEventListener, key: Any) -> Any:
         return key
     if inspect.isfunction(listener) and "<" not in listener.__qualname__:
         return f"{listener.__module__}.{listener.__qualname__}"
-    if inspect.ismethod(listener):
-        return id(listener.__self__), listener.__func__
+    if isinstance(listener, MethodType | BuiltinMethodType):  # made anew each time that it is named
+        return id(listener.__self__), getattr(listener, "__func__", listener.__name__)
     return id(listener)
+
+
+def _name(key: Any, listener: AgentEventListener) -> str:
+    return key if isinstance(key, str) else getattr(listener, "__qualname__", type(listener).__name__)

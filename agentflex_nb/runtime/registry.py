@@ -1,52 +1,11 @@
-"""What this process knows of a store's turns: the newest state of each, its mailbox, and who drives it now."""
+"""What this process knows of a store's turns: one entry a turn, as long as somebody holds it."""
 
 import threading
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..core.turn import Turn
 from .ports import AgentTurnStore
-from .publisher import Mailbox
-
-if TYPE_CHECKING:
-    from .drive import Drive
-
-
-class KnownTurn:
-    """One turn, as this process knows it. Handles and drives of the same turn share it."""
-
-    __slots__ = ("__weakref__", "changed", "drive", "mailbox", "turn")
-
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
-        self.mailbox = Mailbox()
-        self.drive: Drive | None = None
-        self.changed = threading.Condition()
-
-    def learn(self, turn: Turn) -> None:
-        """Keep the newer state."""
-        if (turn.version, turn.sequence) >= (self.turn.version, self.turn.sequence):
-            self.turn = turn
-
-    def take(self, drive: "Drive") -> bool:
-        """Make it the one that drives the turn; False if another one does."""
-        with self.changed:
-            if self.drive is not None:
-                return False
-            self.drive = drive
-            return True
-
-    def release(self, drive: "Drive") -> None:
-        """The drive is over."""
-        with self.changed:
-            if self.drive is drive:
-                self.drive = None
-                self.changed.notify_all()
-
-    def wait(self, timeout: float | None) -> bool:
-        """Wait until nobody drives the turn; False if time ran out."""
-        with self.changed:
-            return self.changed.wait_for(lambda: self.drive is None, timeout)
+from .scribe import KnownTurn
 
 
 class TurnRegistry:
@@ -68,6 +27,10 @@ class TurnRegistry:
     def get(self, turn_id: str) -> KnownTurn | None:
         """The entry, if somebody holds it."""
         return self._known.get(turn_id)
+
+    def __len__(self) -> int:
+        """How many turns somebody holds."""
+        return len(self._known)
 
 
 _registries: WeakKeyDictionary[AgentTurnStore, TurnRegistry] = WeakKeyDictionary()

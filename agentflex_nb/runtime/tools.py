@@ -4,16 +4,19 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any, Protocol, get_type_hints, overload
 
 import jsonschema
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from ..core.agent import ToolDefinition
 from ..core.errors import InvalidAgentError
-from ..core.frozen import FrozenDict, freeze, well_formed
+from ..core.frozen import freeze, freeze_strict, well_formed
 from ..core.messages import ToolCall
 from ..core.verdicts import Verdict
 
@@ -64,7 +67,7 @@ class Tool:
         return ToolDefinition(
             name=self.name,
             description=self.description,
-            parameters=FrozenDict(self._arguments.schema()),
+            parameters=freeze_strict(self._arguments.schema(), f"parameters of tool {self.name!r}"),
             guarded=self.approval is not False,
             idempotent=self.idempotent,
         )
@@ -131,15 +134,20 @@ def to_text(value: Any) -> str:
     """A tool's result as the text that model, store and page see: made once, well formed, never shortened by size.
 
     Text stays text; everything else becomes JSON, with NaN and infinities as words; a table becomes its own printed
-    form under a line with its shape; what JSON does not know becomes a short description.
+    form under a line with its shape; what JSON does not know becomes a short description. Nothing is refused.
     """
+    try:
+        return _text(value)
+    except Exception as error:  # a foreign object may fail at anything, and its tool has done its work already
+        return f"<{type(value).__name__} without a text: {type(error).__name__}>"
+
+
+def _text(value: Any) -> str:
     if isinstance(value, str):
         return well_formed(str.__str__(value))
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    elif isinstance(shape := getattr(value, "shape", None), tuple) and shape:
-        if hasattr(value, "columns"):
-            return well_formed(f"{type(value).__name__} of {' × '.join(map(str, shape))}\n{value}")
+    if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
+        if hasattr(value, "columns") or hasattr(value, "index"):
+            return well_formed(f"{type(value).__name__} of {' x '.join(map(str, shape))}\n{value}")
         if callable(listed := getattr(value, "tolist", None)):
             value = listed()
     return json.dumps(freeze(value), ensure_ascii=False)
@@ -149,27 +157,17 @@ class _Signature:
     """Arguments as a function's signature describes them."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        try:
-            hints = get_type_hints(function, include_extras=True)
-            parameters = inspect.signature(function).parameters
-        except (NameError, TypeError, ValueError) as error:
-            raise InvalidAgentError(f"tool {name!r}: {error}", "types that can be resolved", "annotate it") from error
         self._names: dict[str, str] = {}
         fields: dict[str, Any] = {}
-        for number, parameter in enumerate(parameters.values()):
-            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                met = f"tool {name!r} takes {parameter}"
-                raise InvalidAgentError(met, "parameters that can be given by name", "write them out")
-            # Field names of their own: a parameter may be called "schema", "copy" or "_x", which pydantic keeps for itself.
+        for number, (parameter, hint) in enumerate(_parameters(name, function)):
+            # Field names of their own: a parameter may be called "schema", "copy" or "_x", as pydantic's own names are.
             plain = f"p{number}"
             self._names[plain] = parameter.name
             default = ... if parameter.default is parameter.empty else parameter.default
-            fields[plain] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
+            fields[plain] = (hint, Field(default, alias=parameter.name))
         try:
-            self._model = create_model(
-                "Arguments", __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
-            )
-            self._schema = self._model.model_json_schema(by_alias=True)
+            self._model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+            self._schema = self._model.model_json_schema(by_alias=True, schema_generator=_QuietSchema)
         except (PydanticUserError, TypeError) as error:
             raise InvalidAgentError(
                 f"tool {name!r}: {error}", "types that JSON can carry", "annotate it with such types"
@@ -185,17 +183,44 @@ class _Signature:
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            model = self._model.model_validate(dict(arguments))
+            model = self._model.model_validate(thawed(arguments))
         except ValidationError as error:
             raise InvalidArgumentsError(_listed(error)) from None
         return {self._names[name]: getattr(model, name) for name in self._names if name in model.model_fields_set}
+
+
+class _QuietSchema(GenerateJsonSchema):
+    """A default that is no JSON stays out of the schema, without a warning: the function has it all the same."""
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:
+    """The parameters with their types; what the function returns is nobody's business here."""
+    plain: Any = function.func if isinstance(function, partial) else function
+    plain = plain if inspect.isroutine(plain) else type(plain).__call__
+    try:
+        written = {key: value for key, value in plain.__annotations__.items() if key != "return"}
+        known = getattr(inspect.unwrap(plain), "__globals__", {})
+        hints = get_type_hints(SimpleNamespace(__annotations__=written), globalns=known, include_extras=True)
+        parameters = list(inspect.signature(function).parameters.values())
+    except (AttributeError, NameError, TypeError, ValueError) as error:
+        raise InvalidAgentError(f"tool {name!r}: {error}", "types that can be resolved", "annotate it") from error
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            met = f"tool {name!r} takes {parameter}"
+            raise InvalidAgentError(met, "parameters that can be given by name", "write them out")
+        if isinstance(parameter.default, FieldInfo):
+            met = f"tool {name!r} takes {parameter.name} with a Field as its default"
+            raise InvalidAgentError(met, "a plain default", "write it as Annotated[type, Field(...)] = default")
+    return [(parameter, hints.get(parameter.name, Any)) for parameter in parameters]
 
 
 class _Schema:
     """Arguments as a JSON Schema describes them."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
-        self._schema = TypeAdapter(dict[str, Any]).validate_python(json.loads(json.dumps(schema)))
+        self._schema: dict[str, Any] = thawed(freeze_strict(schema, f"parameters of tool {name!r}"))
         try:
             jsonschema.Draft202012Validator.check_schema(self._schema)
         except jsonschema.SchemaError as error:

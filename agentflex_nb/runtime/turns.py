@@ -1,0 +1,201 @@
+"""The turns of one store, as a runner works on them: looked up, written to, taken, driven.
+
+Rule: one turn has one writer at a time in this process, under the lock of its `KnownTurn`; other processes are kept out
+by the store's compare-and-set.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from ..core.agent import AgentDefinition
+from ..core.errors import (
+    AgentDriftError,
+    AgentVersionNotFoundError,
+    IllegalTransitionError,
+    TurnNotFoundError,
+    VersionConflictError,
+)
+from ..core.inputs import Cancel
+from ..core.turn import Turn
+from .agent import Agent
+from .drive import Drive
+from .interrupts import held, honoured
+from .loader import AgentLoader, fitting
+from .opening import AgentTurnOptions, Said, opened
+from .perform import perform
+from .ports import StoredTurn
+from .registry import registry_of
+from .scribe import RUNNABLE, KnownTurn, Means, Scribe
+from .workers import in_thread
+
+_SETTLE = 5.0  # seconds that a run waits for a listener in another thread to finish with the turn's events
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """A turn's newest state: as a drive of this process has it, or, with `stored`, as the store has it."""
+
+    turn: Turn
+    known: KnownTurn
+    stored: StoredTurn | None = None
+
+
+class Turns:
+    """What the verbs of a runner are made of."""
+
+    def __init__(self, means: Means, loader: AgentLoader, new_id: Callable[[datetime], str]) -> None:
+        self._means, self._loader, self._new_id = means, loader, new_id
+        self._registry = registry_of(means.store)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def newest(self, turn_id: str) -> Newest:
+        """A turn as it stands.
+
+        Raises:
+            TurnNotFoundError: there is none.
+        """
+        known = self._registry.get(turn_id)
+        if known is not None and (drive := known.driven_by) is not None:
+            return Newest(drive.turn, known)
+        stored = self._stored(turn_id)
+        return Newest(stored.turn, self._registry.know(stored.turn), stored)
+
+    def known(self, turn_id: str) -> KnownTurn | None:
+        """What this process knows of a turn, if somebody holds it."""
+        return self._registry.get(turn_id)
+
+    def agent(self, turn: Turn) -> Agent:
+        """The very agent with which the turn began.
+
+        Raises:
+            AgentVersionNotFoundError, AgentDriftError: it is not there, or cannot go on with this turn.
+        """
+        return fitting(self._loader.load(turn.identity.agent_id, turn.identity.agent_version), turn)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, newest: Newest) -> Iterator[Scribe]:
+        """The drive at work on a turn, or a scribe of its own; nobody else in this process writes to it meanwhile.
+
+        Raises:
+            VersionConflictError: another process was faster; look again.
+        """
+        known = newest.known
+        with held():
+            try:
+                with known.lock:
+                    yield known.driven_by or self._new_scribe(newest)
+            finally:
+                known.mailbox.drain()
+
+    def interrupt(self, turn_id: str, why: str) -> None:
+        """End a turn that could be moved on, now: what is at work goes on for nobody."""
+        while (newest := self.newest(turn_id)).turn.status in RUNNABLE:
+            with suppress(VersionConflictError, IllegalTransitionError), self.writing(newest) as scribe:
+                scribe.interrupt(why)
+                if (drive := newest.known.drive) is not None:
+                    newest.known.release(drive)
+
+    # -- driving -------------------------------------------------------------------------------------------------------
+
+    def open(
+        self, agent: Agent | str, said: Said, conversation_id: str | None, options: AgentTurnOptions | None
+    ) -> Drive:
+        """A new turn, saved, with a drive that has taken it."""
+        agent = self._loader.load_active(agent) if isinstance(agent, str) else self._loader.register(agent)
+        means, now = self._means, self._means.clock()
+        id = self._new_id(now)
+        start = opened(means.store, agent, said, id=id, now=now, conversation_id=conversation_id, options=options)
+        blank = Turn(identity=start.turn.identity)
+        known = self._registry.know(blank)
+        with known.lock:
+            if known.turn is not blank:
+                raise VersionConflictError(id, blank.version, known.turn.version)
+            drive = known.drive = Drive(means, agent, StoredTurn(turn=blank), known)
+        try:
+            drive.begin(start)
+        except BaseException:
+            known.release(drive)
+            raise
+        return drive
+
+    def take(self, known: KnownTurn) -> Drive | None:
+        """A drive that has taken the turn; None if somebody drives it already, or there is nothing to drive."""
+        with known.lock:
+            if known.driven_by is not None:
+                return None
+            stored = self._stored(known.turn.id)
+            known.learn(stored.turn)
+            if stored.turn.status not in RUNNABLE:
+                return None
+            drive = known.drive = Drive(self._means, self.agent(stored.turn), stored, known)
+        try:
+            if stored.cancel_requested and drive.turn.cancel is None:
+                drive.say(Cancel(reason="requested elsewhere"))
+        except BaseException:
+            known.release(drive)
+            raise
+        return drive
+
+    def move(self, known: KnownTurn, steps: int | None = None) -> None:
+        """Drive the turn here, or wait for whoever does.
+
+        Raises:
+            CommandRefusedError: this very thread drives it already.
+        """
+        with held():
+            while (drive := self.take(known)) is None and known.driven_by is not None:
+                with honoured():
+                    known.wait()  # its end is ours, unless an answer came meanwhile
+            if drive is not None:
+                self.finish(drive, steps)
+
+    def finish(self, drive: Drive, steps: int | None = None) -> None:
+        """Drive a turn that has been taken, and let go of it."""
+        known = drive.known
+        try:
+            drive.drive(perform, steps)
+        finally:
+            known.release(drive)
+            if drive.broken is not None:
+                self._forget(known)
+            with honoured():
+                known.mailbox.settle(_SETTLE)
+
+    def finish_elsewhere(self, drive: Drive) -> None:
+        """The same, in a worker thread; returns at once."""
+        try:
+            in_thread(partial(self.finish, drive), f"agentflex-turn-{drive.turn.id[-6:]}")
+        except BaseException:
+            drive.known.release(drive)
+            raise
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _stored(self, turn_id: str) -> StoredTurn:
+        if (stored := self._means.store.load(turn_id)) is None:
+            raise TurnNotFoundError(turn_id)
+        return stored
+
+    def _new_scribe(self, newest: Newest) -> Scribe:
+        stored = newest.stored or self._stored(newest.turn.id)
+        return Scribe(self._means, self._definition(stored.turn), stored, newest.known)
+
+    def _definition(self, turn: Turn) -> AgentDefinition:
+        """What the core must know of the agent. To end a turn, the name of one that is gone will do."""
+        try:
+            return self.agent(turn).definition
+        except (AgentVersionNotFoundError, AgentDriftError):
+            identity = turn.identity
+            return AgentDefinition(id=identity.agent_id, version=identity.agent_version, name=identity.agent_id)
+
+    def _forget(self, known: KnownTurn) -> None:
+        """What this process has of a turn that could not be saved is not so; what the store has, is."""
+        with suppress(Exception), known.lock:
+            if known.driven_by is None:
+                known.turn = self._stored(known.turn.id).turn
