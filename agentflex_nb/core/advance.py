@@ -134,7 +134,10 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             return _cancel(story, said)
         case Suspend():
             story.asked = said
-            return story.end() if story.step_open else steps.wait_for_text(story)
+            if not story.step_open:
+                return steps.wait_for_text(story)
+            story.save()  # the step goes on, but the question must not be lost with its process
+            return story.end()
         case AgentResumeCommand():
             return _answer(story, said)
         case _:

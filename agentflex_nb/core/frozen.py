@@ -164,8 +164,12 @@ def _describe(value: Any, path: str, above: tuple[int, ...]) -> Any:
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
         return _freeze(parts, path, (*above, id(value)), _describe)
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
-        return _freeze(value.item(), path, (*above, id(value)), _describe)  # a scalar of an array library
+        scalar = value.item()  # of an array library; a time in nanoseconds would become a bare number
+        is_time = getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M")
+        return str(value) if is_time else _freeze(scalar, path, (*above, id(value)), _describe)
     try:
+        if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):  # a pydantic model
+            return _freeze(dump(mode="json"), path, (*above, id(value)), _describe)
         text = well_formed(str(value))
     except Exception:  # a foreign __str__ may raise anything, and must not hurt the turn
         return f"<{type(value).__name__} without a text>"

@@ -46,8 +46,11 @@ class Story:
         self.saved = False
         self.events: list[AgentEvent] = []
 
-    def tell(self, type: EventType, waits_for: str = "", **data: Any) -> None:
-        """Something happened: the status follows, the event gets its number. The data must be frozen."""
+    def tell(self, type: EventType, waits_for: str = "", /, **data: Any) -> None:
+        """Something happened: the status follows, the event gets its number. The data must be frozen.
+
+        Data of the same name as the event's own fields gives way to them.
+        """
         self.status = follow(self.status, type, waits_for)
         self.sequence += 1
         identity = self.identity
@@ -62,11 +65,13 @@ class Story:
                 type=type,
                 occurred_at=self.now,
                 data=FrozenDict(
-                    status=self.status.value,
-                    phase=self.phase.value,
-                    step_count=self.step_count,
-                    max_steps=identity.policy.max_steps,
-                    **data,
+                    {
+                        **data,
+                        "status": self.status.value,
+                        "phase": self.phase.value,
+                        "step_count": self.step_count,
+                        "max_steps": identity.policy.max_steps,
+                    }
                 ),
             )
         )
