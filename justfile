@@ -64,9 +64,9 @@ diagram:
 js:
     cd js && npm install --no-package-lock --no-audit --no-fund && npm test && npm run build
 
-# a benchmark of bench/, by name: just bench commit --rounds 5
+# a benchmark of benchmarks/, by name: just bench commit --rounds 5
 bench name *args:
-    python bench/{{name}}.py {{args}}
+    python benchmarks/{{name}}.py {{args}}
 
 # what continuous integration runs
 ci:
