@@ -39,6 +39,7 @@ def replay(file: Path, lab_path: Path, limit: int | None, durability: str, by: S
         AgentFlexError: the file or the lab cannot be used; says why.
         OSError: the file cannot be read.
     """
+    from .experiments.checks import broken
     from .experiments.recordings import read_recordings
     from .experiments.replay import play
     from .lab import Lab
@@ -48,7 +49,10 @@ def replay(file: Path, lab_path: Path, limit: int | None, durability: str, by: S
         raise AgentFlexError(f"{file} holds no conversation")
     with Lab(lab_path, durability=durability, display=False) as lab:
         played = play(recordings, lab.runner)
+        faults = broken(lab.sql)
     print(_summary(file, lab_path, played))
+    if faults:
+        raise AgentFlexError(f"{lab_path} breaks what it promises: {', '.join(faults)}. Please report this.")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,7 +103,7 @@ def _summary(file: Path, lab: Path, played: "Replay") -> str:
     changed = played.messages - played.unchanged
     speed = f"{turns / played.seconds:,.0f} turns a second"
     return f"""\
-{file.name}: {played.conversations:,} conversations in {played.seconds:.1f} s, {speed}
+{file.name}: {played.conversations:,} conversations in {played.seconds:.2f} s, {speed}
 {turns:>9,} turns: {statuses}{stops}
 {played.tool_calls:>9,} tool calls
 {played.messages:>9,} recorded messages, {f"{changed:,} of them changed" if changed else "all unchanged"}

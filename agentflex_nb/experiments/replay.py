@@ -29,7 +29,7 @@ _UNLIMITED = 1_000_000  # turns and messages of a window that leaves nothing out
 
 
 class ConversationExistsError(AgentFlexError):
-    """A conversation that is to be played stands in the store already; nothing was played."""
+    """A conversation that is to be played stands in the store already, or comes twice; nothing was played."""
 
     def __init__(self, conversation_id: str) -> None:
         super().__init__(
@@ -67,9 +67,11 @@ def play(
         ConversationExistsError: one of them stands in the store already; nothing was played.
         InvalidAgentError: a recorded tool has a name that no tool can have; nothing was played.
     """
+    seen: set[str] = set()
     for recording in recordings:
-        if runner.store.conversation(recording.id):
+        if recording.id in seen or runner.store.conversation(recording.id):
             raise ConversationExistsError(recording.id)
+        seen.add(recording.id)
     player, begun = _Player(recordings, runner, name), time.perf_counter()
     plan = [(recording, list(parts_of(recording.messages))) for recording in recordings]
     spoken = [part for _, parts in plan for part in parts if isinstance(part, Spoken)]
