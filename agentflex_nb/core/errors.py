@@ -13,6 +13,7 @@ AgentFlexError
 ├── AgentVersionNotFoundError  the loader has no such agent id and version
 ├── AgentDriftError            the loaded agent is not the one the turn was made with
 ├── WrongThreadError           a blocking call on the runtime's own event loop
+├── QueryError                 a question to the tables that cannot be answered as it is put
 ├── ModelError                 a model call failed
 │   ├── EmptyReplyError        the model returned nothing at all
 │   ├── TruncatedStreamError   the stream ended without a finish
@@ -195,6 +196,14 @@ class TruncatedStreamError(ModelError):
 
 class RecordingEndedError(ModelError):
     """A recorded model was asked for more messages than were recorded."""
+
+
+class QueryError(AgentFlexError, ValueError):
+    """A question to the tables that cannot be answered as it is put: what was met, and what to do."""
+
+    def __init__(self, query: str, met: str, mend: str) -> None:
+        super().__init__(f"{met}: {mend}")
+        self.query, self.met, self.mend = query, met, mend
 
 
 class StoreError(AgentFlexError):

@@ -1,0 +1,104 @@
+"""What an archive knows of turns, as values of the core: the way back from tables.
+
+Rule 1: whatever was folded comes back equal to what was saved: the texts that the codec reads are made from columns.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from ..core.events import AgentEvent
+from ..core.machine import AgentStatus
+from ..core.messages import Message
+from ..runtime.ports import StoredTurn
+from .archive import Archive, sql
+from .codec import decode_events, decode_message, decode_turn
+
+# the columns of table messages that stand in a message's text, and whether they are JSON there already
+_TEXT = {
+    "role": False, "content": False, "reasoning": False, "tool_calls": True, "tool_call_id": False, "tool_name": False,
+    "origin": False, "provider_data": True,
+}  # fmt: skip
+
+
+def load(archive: Archive, turn_ids: Sequence[str]) -> list[StoredTurn]:
+    """The newest states of these turns, as far as the archive has them, oldest first.
+
+    Raises:
+        StoreDamagedError: a state or a message is not understood.
+    """
+    heads = archive.rows(sql("read_turns"), {"turns": list(turn_ids)})
+    if not heads:
+        return []
+    used = archive.rows(sql("read_turn_messages"), {"turns": list(turn_ids)})
+    messages = {id: [decode_message(_text(row[1:])) for row in rows] for id, rows in groupby(used, lambda row: row[0])}
+    named = {json.loads(state)["identity"].get("instructions", "") for _, state, *_ in heads} - {""}
+    found = archive.rows(sql("read_messages"), {"hashes": sorted(named)})
+    instructions = {row[0]: _text(row) for row in found}
+    return [
+        StoredTurn(
+            turn=decode_turn(state, messages.get(turn_id, ()), instructions.get),
+            cancel_requested=bool(cancel),
+            reserved=reserved or 0,
+            logged=logged,
+        )
+        for turn_id, state, cancel, reserved, logged, _ in heads
+    ]
+
+
+def find(archive: Archive, statuses: Iterable[AgentStatus]) -> list[StoredTurn]:
+    """The turns in one of these statuses, oldest first."""
+    words = [str(status) for status in statuses]
+    found = archive.rows("select turn_id from turns where status in (select unnest($words))", {"words": words})
+    return load(archive, [turn_id for (turn_id,) in found])
+
+
+def unfinished(archive: Archive) -> list[StoredTurn]:
+    """The turns that have not ended, oldest first."""
+    return find(archive, [status for status in AgentStatus if not status.is_terminal])
+
+
+def version_of(archive: Archive, turn_id: str) -> int | None:
+    """The version of a turn's newest state; None for an unknown turn."""
+    found = archive.rows("select version from turns where turn_id = $turn", {"turn": turn_id})
+    return int(found[0][0]) if found else None
+
+
+def events(archive: Archive, turn_id: str, after: int = 0) -> list[AgentEvent]:
+    """The turn's events with a number above `after`, in order."""
+    rows = archive.rows(sql("read_events"), {"turn": turn_id, "after": after})
+    return decode_events(f"[{','.join(map(_event_text, rows))}]") if rows else []
+
+
+def said(archive: Archive, conversation_id: str, before: int | None = None) -> list[tuple[int, str | None, Message]]:
+    """What the archive has of a conversation, in order, up to a position: position, turn, message."""
+    rows = archive.rows(sql("read_conversation"), {"conversation": conversation_id, "before": before})
+    return [(row[0], row[1], decode_message(_text(row[2:]))) for row in rows]
+
+
+def length_of(archive: Archive, conversation_id: str) -> int:
+    """How many messages of a conversation the archive has."""
+    count = "select count(*) from conversation_messages where conversation_id = $conversation"
+    return int(archive.rows(count, {"conversation": conversation_id})[0][0])
+
+
+def _text(row: Sequence[Any]) -> str:
+    """The text of a message, from a row of table messages."""
+    *columns, body = row[1:]
+    if body is not None:
+        return str(body)
+    parts = [
+        f'"{name}":{part if is_json else json.dumps(part)}'
+        for (name, is_json), part in zip(_TEXT.items(), columns, strict=False)
+        if part is not None and part != ""
+    ]
+    return f"{{{','.join(parts)}}}"
+
+
+_EVENT = ("turn_id", "root_turn_id", "parent_turn_id", "agent_id", "agent_version", "sequence", "type", "occurred_at")
+
+
+def _event_text(row: Sequence[Any]) -> str:
+    parts = [f'"{name}":{json.dumps(part)}' for name, part in zip(_EVENT, row, strict=False)]
+    return f'{{{",".join(parts)},"data":{row[-1]}}}'

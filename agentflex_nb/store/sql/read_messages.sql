@@ -1,0 +1,2 @@
+-- Messages by hash.
+select * from messages where hash in (select unnest($hashes))

@@ -1,0 +1,5 @@
+-- Where the turns use their messages.
+insert into turn_messages
+select turn_id, position, hash, step
+from live_turn_messages
+order by id
