@@ -48,13 +48,15 @@ class NotebookScreen:
 
     def __init__(self, hear: Callable[[Mapping[str, Any]], None]) -> None:
         self._name = f"agentflex-{next(_names)}-{os.urandom(6).hex()}"
+        self._shown: Bundle = {}
         self._widget = PanelWidget(panel=self._name)
         self._widget.on_msg(lambda _widget, content, _buffers: hear(content))
 
     def start(self, view: View, whole: Json) -> None:
         """Appear under the cell."""
         self._widget.kept = whole
-        display(self._bundle(view), raw=True, display_id=self._name)  # type: ignore[no-untyped-call]
+        self._shown = self._bundle(view)
+        display(self._shown, raw=True, display_id=self._name)  # type: ignore[no-untyped-call]
 
     def draw(self, view: View, message: Json) -> None:
         """Send what changed."""
@@ -69,7 +71,10 @@ class NotebookScreen:
 
         The widget itself lives on until it is closed: a page that was away finds it, and asks for this again.
         """
-        self._update(_still(view) if view.status.is_terminal else self._bundle(view))
+        ended = view.status.is_terminal
+        bundle = _still(view) if ended else self._bundle(view)
+        if ended or bundle != self._shown:  # to show the same again would take the focus from who types
+            self._update(bundle)
 
     def close(self, view: View) -> None:
         """Replace the output by what stays, and free the widget on both sides."""
@@ -81,6 +86,7 @@ class NotebookScreen:
         return {_VIEW_MIME: live, **_still(view)}
 
     def _update(self, bundle: Bundle) -> None:
+        self._shown = bundle
         publish_display_data(bundle, transient={"display_id": self._name}, update=True)  # type: ignore[no-untyped-call]
 
 

@@ -98,8 +98,6 @@ class Panel:
         with self._drawing, self._folding:
             self._drawn, self._told = self.view, dict(self._answering)
             screen.start(self._drawn, snapshot(self._drawn, self._number, self._told))
-            if not self._drawn.status.is_terminal:
-                self._settled = self._drawn
             self._screen = screen
         self._changed()
 

@@ -23,8 +23,6 @@ class TextScreen:
         if view.items:
             self._print(opening(view))
             self._print_complete(view)
-        if view.status.is_blocked or view.status.is_terminal:
-            self.settle(view)
 
     def draw(self, view: View, message: Json) -> None:
         """Print what has become complete."""

@@ -94,4 +94,4 @@ def _field_lines(fields: Fields) -> list[str]:
 def _block(lead: str, text: str) -> list[str]:
     """The text with a sign before its first line and as much space before the others."""
     first, *rest = text.splitlines() or [""]
-    return [f"{lead}{first}", *(f"{' ' * len(lead)}{line}" for line in rest)]
+    return [f"{lead}{first}", *(f"{' ' * len(lead)}{line}".rstrip() for line in rest)]
