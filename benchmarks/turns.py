@@ -2,7 +2,7 @@
 
     python benchmarks/turns.py [--rounds 5] [--peers FOLDER] [--peer NAME=PYTHON] [--workloads WL2,WL3]
 
-FOLDER (or AGENTFLEX_PEERS) holds a virtual environment for each peer, named as in PEERS; README.md says how to make them.
+FOLDER (or AGENTFLEX_PEERS) holds a virtual environment a peer, named as in PEERS; README.md says how to make them.
 CPU time of the whole process; ratios are taken within a round, and the median over the rounds is told.
 """
 

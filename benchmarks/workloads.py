@@ -8,8 +8,8 @@
     WL6  many WL2, sixteen at a time
     WL8  two hundred tool calls
 
-A script of this folder that knows one runtime makes a `Subject` of it and gives it to `serve`: its process measures what
-the standard input tells it to, so that all runtimes can be measured in turn, within seconds of one another.
+A script of this folder that knows one runtime makes a `Subject` of it and gives it to `serve`: its process measures
+what the standard input tells it to, so that all runtimes can be measured in turn, within seconds of one another.
 """
 
 import gc
