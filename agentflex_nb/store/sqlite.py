@@ -19,7 +19,7 @@ from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
 from ..runtime.ports import StoredTurn
-from .codec import decode_events, decode_message, decode_turn, encode_events, encode_message, encode_turn
+from .codec import Body, decode_events, decode_message, decode_turn, encode_events, encode_message, encode_turn
 from .shapes import microseconds
 from .sqlite_file import Durability, SqliteFile
 from .unfolded import FoldCursor, Unfolded, read_unfolded
@@ -56,7 +56,8 @@ class SqliteStore:
         self._file = SqliteFile(path, durability, _MIGRATIONS)
         self._counts: dict[str, tuple[int, int]] = {}  # turn -> (version, how many messages are stored with it)
         self._length_of = length_of
-        self._swept, self._kept = 0, 0
+        self._forgotten = FoldCursor()
+        self._swept, self._kept = 0, 0  # up to which message was swept, and how many were left
         with self._file.read() as connection:
             self.record_id = str(connection.execute(_SQL["record_id"]).fetchone()[0])
         """Names this file's numbering: a cursor of one record says nothing about another."""
@@ -93,16 +94,12 @@ class SqliteStore:
                 active = [row[0] for row in execute(_SQL["active_turns"], (conversation,))]
                 if active:
                     raise ConversationBusyError(conversation, active)
-            changed = execute(_SQL["log"], (turn_id, turn.version, last, state, told)).lastrowid
+            previous, logged = (found[2], max(last, found[3])) if found else (None, last)
+            row = execute(_SQL["log"], (turn_id, turn.version, previous, logged, state, told)).lastrowid
             if opens:
-                execute(
-                    _SQL["open_head"],
-                    (turn_id, turn.version, status._value_, ended, conversation, identity.agent_id,
-                     identity.agent_version, count, reserved, last, 0, microseconds(identity.created_at), changed,
-                     instructions.hash if instructions else None, state),
-                )  # fmt: skip
+                execute(_SQL["open_head"], _head(turn, instructions, reserved, logged, 0, row))
             else:
-                moved = (turn.version, status._value_, ended, count, reserved, last, changed, state, turn_id)
+                moved = (turn.version, status._value_, ended, count, reserved, logged, row, row, turn_id)
                 execute(_SQL["move_head"], moved)
             if kept:
                 connection.executemany(_SQL["keep_message"], kept)
@@ -122,10 +119,12 @@ class SqliteStore:
         told, last = encode_events(events), events[-1].sequence if events else 0
 
         def save(connection: sqlite3.Connection) -> None:
-            if connection.execute(_SQL["version"], (turn_id,)).fetchone() is None:
+            found = connection.execute(_SQL["version"], (turn_id,)).fetchone()
+            if found is None:
                 raise TurnNotFoundError(turn_id)
-            changed = connection.execute(_SQL["log"], (turn_id, None, last, None, told)).lastrowid
-            connection.execute(_SQL["log_head"], (reserved, last, changed, turn_id))
+            logged = max(last, found[3])
+            row = connection.execute(_SQL["log"], (turn_id, None, found[2], logged, None, told)).lastrowid
+            connection.execute(_SQL["log_head"], (reserved, logged, row, turn_id))
 
         self._file.write(save)
 
@@ -136,8 +135,8 @@ class SqliteStore:
                 raise TurnNotFoundError(turn_id)
             if found[0]:
                 return False
-            changed = connection.execute(_SQL["log"], (turn_id, None, 0, None, "[]")).lastrowid
-            connection.execute(_SQL["raise_cancel"], (changed, turn_id))
+            row = connection.execute(_SQL["log"], (turn_id, None, found[1], found[2], None, "[]")).lastrowid
+            connection.execute(_SQL["raise_cancel"], (row, turn_id))
             return True
 
         return self._file.write(save)
@@ -193,9 +192,13 @@ class SqliteStore:
         A turn that has not ended keeps its head and its messages.
         """
 
+        before, self._forgotten = self._forgotten, cursor
+        if cursor == before:
+            return
+
         def drop(connection: sqlite3.Connection) -> None:
-            connection.execute(_SQL["forget_turn_messages"], (cursor.journal, cursor.turn_messages))
-            connection.execute(_SQL["forget_heads"], (cursor.journal,))
+            connection.execute(_SQL["forget_turn_messages"], (before.journal, cursor.journal, cursor.turn_messages))
+            connection.execute(_SQL["forget_heads"], (before.journal, cursor.journal))
             connection.execute(_SQL["forget_journal"], (cursor.journal,))
             connection.execute(_SQL["forget_conversations"], (cursor.conversation_messages,))
             if cursor.messages - self._swept > max(self._kept, _SWEEP_AFTER):
@@ -210,20 +213,16 @@ class SqliteStore:
 
         False, and nothing is done, if the turn is here already.
         """
-        turn, identity = stored.turn, stored.turn.identity
+        turn = stored.turn
         state, instructions = encode_turn(turn)
         bodies = [encode_message(message) for message in turn.messages]
-        head = (
-            turn.id, turn.version, turn.status._value_, turn.status.is_terminal, identity.conversation_id,
-            identity.agent_id, identity.agent_version, len(bodies), stored.reserved, stored.logged,
-            stored.cancel_requested, microseconds(identity.created_at), 0,
-            instructions.hash if instructions else None, state,
-        )  # fmt: skip
         places = [(turn.id, n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
 
         def save(connection: sqlite3.Connection) -> bool:
             if connection.execute(_SQL["version"], (turn.id,)).fetchone():
                 return False
+            row = connection.execute(_SQL["import_state"], (turn.id, turn.version, state)).lastrowid
+            head = _head(turn, instructions, stored.reserved, stored.logged, stored.cancel_requested, row)
             connection.execute(_SQL["open_head"], head)
             connection.executemany(_SQL["import_message"], [*bodies, *([instructions] if instructions else [])])
             connection.executemany(_SQL["import_turn_message"], places)
@@ -254,6 +253,18 @@ def _lengthen(connection: sqlite3.Connection, conversation_id: str, elsewhere: i
     known = connection.execute(_SQL["length"], (conversation_id,)).fetchone()
     connection.execute(_SQL["lengthen"], (conversation_id, elsewhere, more))
     return int(known[0]) if known else elsewhere
+
+
+def _head(
+    turn: Turn, instructions: Body | None, reserved: int, logged: int, cancel: int, row: int | None
+) -> tuple[Any, ...]:
+    """A new head, saved and changed by this journal row."""
+    identity = turn.identity
+    return (
+        turn.id, turn.version, turn.status._value_, turn.status.is_terminal, identity.conversation_id,
+        identity.agent_id, identity.agent_version, len(turn.messages), reserved, logged, cancel,
+        microseconds(identity.created_at), row, row, instructions.hash if instructions else None,
+    )  # fmt: skip
 
 
 def _turns(connection: sqlite3.Connection, name: str, key: str) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 -- The statements of SqliteStore, each under its name.
 
 -- name: version
-select version, ended, message_count from heads where turn_id = ?
+select version, ended, changed, logged from heads where turn_id = ?
 
 -- name: message_count
 select message_count from heads where turn_id = ? and version = ?
@@ -10,24 +10,23 @@ select message_count from heads where turn_id = ? and version = ?
 select turn_id from heads where conversation_id = ? and ended = 0 order by created_at, rowid
 
 -- name: log
-insert into journal(turn_id, version, last_sequence, state, events) values (?, ?, ?, ?, ?)
+insert into journal(turn_id, version, previous, last_sequence, state, events) values (?, ?, ?, ?, ?, ?)
 
 -- name: open_head
 insert into heads(turn_id, version, status, ended, conversation_id, agent_id, agent_version, message_count, reserved,
-                  logged, cancel_requested, created_at, changed, instructions, state)
+                  logged, cancel_requested, created_at, changed, saved, instructions)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: move_head
 update heads
-set version = ?, status = ?, ended = ?, message_count = ?, reserved = max(reserved, ?), logged = max(logged, ?),
-    changed = ?, state = ?
+set version = ?, status = ?, ended = ?, message_count = ?, reserved = max(reserved, ?), logged = ?, changed = ?, saved = ?
 where turn_id = ?
 
 -- name: log_head
-update heads set reserved = max(reserved, ?), logged = max(logged, ?), changed = ? where turn_id = ?
+update heads set reserved = max(reserved, ?), logged = ?, changed = ? where turn_id = ?
 
 -- name: cancel_requested
-select cancel_requested from heads where turn_id = ?
+select cancel_requested, changed, logged from heads where turn_id = ?
 
 -- name: raise_cancel
 update heads set cancel_requested = 1, changed = ? where turn_id = ?
@@ -54,19 +53,25 @@ where turn_id = ?3 and position >= ?4 order by position
 insert into conversation_messages(conversation_id, position, turn_id, hash) values (?, ?, null, ?)
 
 -- name: head
-select turn_id, state, message_count, cancel_requested, reserved, logged, body
-from heads left join messages on hash = instructions where turn_id = ?
+select heads.turn_id, state, message_count, cancel_requested, reserved, logged, body
+from heads join journal on journal.id = saved left join messages on hash = instructions
+where heads.turn_id = ?
 
 -- name: find
-select turn_id, state, message_count, cancel_requested, reserved, logged, body
-from heads left join messages on hash = instructions
+select heads.turn_id, state, message_count, cancel_requested, reserved, logged, body
+from heads join journal on journal.id = saved left join messages on hash = instructions
 where status in (select value from json_each(?)) order by created_at, heads.rowid
 
 -- name: turn_messages
 select body from turn_messages join messages using (hash) where turn_id = ? order by position
 
 -- name: events
-select events from journal where turn_id = ? and last_sequence > ? order by id
+with recursive back(id) as (
+    select changed from heads where turn_id = ?1
+    union all
+    select previous from back join journal using (id) where last_sequence > ?2
+)
+select events from back join journal using (id) where last_sequence > ?2 order by id
 
 -- name: conversation
 select position, turn_id, body
@@ -88,22 +93,23 @@ select id, conversation_id, position, turn_id, hash from conversation_messages w
 select id, turn_id, version, state, events from journal where id > ? order by id limit ?
 
 -- name: heads_of
-select turn_id, version, status, conversation_id, agent_id, agent_version, state, message_count, reserved, logged,
-       cancel_requested, created_at, changed
-from heads
-where turn_id in (select turn_id from journal where id > ?1 and id <= ?2) and changed <= ?2
+select heads.turn_id, heads.version, status, conversation_id, agent_id, agent_version, state, message_count, reserved,
+       logged, cancel_requested, created_at, changed
+from heads join journal on journal.id = saved
+where heads.turn_id in (select turn_id from journal where id > ?1 and id <= ?2) and changed <= ?2
 order by changed
 
 -- name: forget_turn_messages
-delete from turn_messages where turn_id in (
-    select turn_id from journal join heads using (turn_id) where journal.id <= ?1 and ended = 1 and changed <= ?1
-) and id <= ?2
+delete from turn_messages where id <= ?3 and turn_id in (
+    select turn_id from journal join heads using (turn_id) where id > ?1 and id <= ?2 and ended = 1 and changed <= ?2
+)
 
 -- name: forget_heads
-delete from heads where ended = 1 and changed <= ?1 and turn_id in (select turn_id from journal where id <= ?1)
+delete from heads
+where ended = 1 and changed <= ?2 and turn_id in (select turn_id from journal where id > ?1 and id <= ?2)
 
 -- name: forget_journal
-delete from journal where id <= ?
+delete from journal where id <= ? and id not in (select saved from heads)
 
 -- name: forget_conversations
 delete from conversation_messages where id <= ?
@@ -116,6 +122,10 @@ and hash not in (select instructions from heads where instructions is not null)
 
 -- name: count_messages
 select count(*) from messages
+
+-- name: import_state
+insert into journal(id, turn_id, version, last_sequence, state, events)
+values ((select min(coalesce(min(id), 0), 0) - 1 from journal), ?, ?, 0, ?, '[]')
 
 -- name: import_message
 insert into messages(id, hash, body) values ((select min(coalesce(min(id), 0), 0) - 1 from messages), ?, ?)

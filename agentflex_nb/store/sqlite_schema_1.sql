@@ -6,7 +6,7 @@
 create table meta(key text primary key, value text not null) without rowid;
 insert into meta values ('record_id', lower(hex(randomblob(16))));
 
--- One row a turn: its newest state, in place.
+-- One row a turn: where it stands. Small, because it is written anew with every change.
 create table heads(
     turn_id text primary key,
     version integer not null,
@@ -21,21 +21,22 @@ create table heads(
     cancel_requested integer not null,    -- goes up once, never down
     created_at integer not null,
     changed integer not null,             -- the journal row of the last change of this head
-    instructions text,                    -- hash of a message
-    state text not null
+    saved integer not null,               -- the journal row that holds the newest state
+    instructions text                     -- hash of a message
 );
 create index open_heads on heads(conversation_id) where ended = 0 and conversation_id is not null;
 
--- One row a change of a head: its events, and after a commit the state that they led to.
+-- One row a change of a head: its events, and after a commit the state that they led to. A turn's log is found by going
+-- back from row to row; an index would be one more page to write with every commit.
 create table journal(
     id integer primary key autoincrement,
     turn_id text not null,
     version integer,
-    last_sequence integer not null,       -- 0 without events
+    previous integer,                     -- the row of the turn's change before
+    last_sequence integer not null,       -- of these events and all before them
     state text,
     events text not null
 );
-create index journal_of_turn on journal(turn_id, last_sequence);
 
 -- Every message, and every rendered instruction, once.
 create table messages(id integer primary key autoincrement, hash text not null unique, body text not null);
