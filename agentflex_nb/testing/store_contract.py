@@ -301,6 +301,19 @@ class StoreContract:
         store.commit(replace(tale.turn, version=1), [], expected=0, reserved=60)
         assert (loaded(store).reserved, loaded(store).logged) == (500, 40)
 
+    def test_a_log_has_no_hole_where_something_else_was_saved(self, store: AgentTurnStore) -> None:
+        """E3: a cancel request, numbers set aside and a save without events stand between events."""
+        tale = Tale(store)
+        store.append("t1", [told(2)], reserved=0)
+        store.request_cancel("t1")
+        store.append("t1", [], reserved=9)
+        store.commit(replace(tale.turn, version=1), [], expected=0, reserved=0)
+        store.append("t1", [told(3), told(4)], reserved=0)
+
+        for after in range(6):
+            expected = [*tale.events, told(2), told(3), told(4)][after:]
+            assert store.events("t1", after=after) == expected
+
     def test_turns_do_not_share_their_logs(self, store: AgentTurnStore) -> None:
         """E3."""
         one, other = Tale(store, "t1"), Tale(store, "t2").step()
