@@ -1,7 +1,8 @@
 """The panel under a cell: the one door to IPython, comms and anywidget.
 
-Rule: what is displayed has a display id. While the turn lives the output holds the widget; when the turn has ended it
-is replaced by static HTML and text, which a notebook without a kernel still shows.
+Rule: a panel has two outputs, each with a display id. The first holds the widget and is emptied when the turn has
+ended. The second is plain HTML and text, renewed whenever the turn stops, and hidden by the widget as long as that
+lives: JupyterLab shows "model not found" for a widget without its kernel, and never what stands beside it.
 """
 
 import os
@@ -42,21 +43,21 @@ class PanelWidget(anywidget.AnyWidget):
 
 
 class NotebookScreen:
-    """A panel in the output of the cell that runs, wherever in its threads it is made."""
+    """A panel in the outputs of the cell that runs, wherever in its threads it is made."""
 
     immediate = False
 
     def __init__(self, hear: Callable[[Mapping[str, Any]], None]) -> None:
         self._name = f"agentflex-{next(_names)}-{os.urandom(6).hex()}"
-        self._shown: Bundle = {}
         self._widget = PanelWidget(panel=self._name)
         self._widget.on_msg(lambda _widget, content, _buffers: hear(content))
 
     def start(self, view: View, whole: Json) -> None:
         """Appear under the cell."""
         self._widget.kept = whole
-        self._shown = self._bundle(view)
-        display(self._shown, raw=True, display_id=self._name)  # type: ignore[no-untyped-call]
+        live = {"version_major": 2, "version_minor": 0, "model_id": self._widget.model_id}
+        display({_VIEW_MIME: live, "text/plain": ""}, raw=True, display_id=self._name)  # type: ignore[no-untyped-call]
+        display(self._still(view), raw=True, display_id=f"{self._name}-still")  # type: ignore[no-untyped-call]
 
     def draw(self, view: View, message: Json) -> None:
         """Send what changed."""
@@ -67,28 +68,24 @@ class NotebookScreen:
         self._widget.kept = whole
 
     def settle(self, view: View) -> None:
-        """Bring the saved output up to date; at the end of the turn it needs no widget any more.
+        """Bring the saved output up to date; at the end of the turn it stands alone.
 
         The widget itself lives on until it is closed: a page that was away finds it, and asks for this again.
         """
-        ended = view.status.is_terminal
-        bundle = _still(view) if ended else self._bundle(view)
-        if ended or bundle != self._shown:  # to show the same again would take the focus from who types
-            self._update(bundle)
+        _update(f"{self._name}-still", self._still(view))
+        if view.status.is_terminal:
+            _update(self._name, {})
 
     def close(self, view: View) -> None:
-        """Replace the output by what stays, and free the widget on both sides."""
-        self._update(_still(view))
+        """Leave what stays, and free the widget on both sides."""
+        _update(f"{self._name}-still", self._still(view))
+        _update(self._name, {})
         self._widget.close()
 
-    def _bundle(self, view: View) -> Bundle:
-        live = {"version_major": 2, "version_minor": 0, "model_id": self._widget.model_id}
-        return {_VIEW_MIME: live, **_still(view)}
-
-    def _update(self, bundle: Bundle) -> None:
-        self._shown = bundle
-        publish_display_data(bundle, transient={"display_id": self._name}, update=True)  # type: ignore[no-untyped-call]
+    def _still(self, view: View) -> Bundle:
+        html = f'<div class="afx-of-{self._name}">{turn_html(view)}</div>'
+        return {"text/html": html, "text/plain": turn_text(view)}
 
 
-def _still(view: View) -> Bundle:
-    return {"text/html": turn_html(view), "text/plain": turn_text(view)}
+def _update(display_id: str, bundle: Bundle) -> None:
+    publish_display_data(bundle, transient={"display_id": display_id}, update=True)  # type: ignore[no-untyped-call]

@@ -22,9 +22,11 @@ function initialize({ model }) {
 }
 
 function render({ model, el }) {
-  const line = lines.get(model.get("panel"));
+  const name = model.get("panel");
+  const line = lines.get(name);
   const page = frame(line);
-  el.append(page.root);
+  // the plain HTML that stays when the kernel is gone is hidden for as long as this view is there
+  el.append(h("style", { text: `.afx-of-${CSS.escape(name)} { display: none !important; }` }), page.root);
   const parts = new Map(); // item key -> { part, item }
   const cards = new Map(); // card key -> card
   let timer = 0;

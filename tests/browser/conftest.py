@@ -17,9 +17,11 @@ from typing import Any
 import nbformat
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import agentflex_nb
+
+HOME = Path(agentflex_nb.__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 # Answers about the page's notebook; `jupyterapp` is what --LabApp.expose_app_in_browser puts there.
 CURRENT = "window.jupyterapp.shell.currentWidget"
@@ -80,7 +82,8 @@ class Notebook:
 
     def command(self, name: str, **args: Any) -> None:
         """Execute a command of JupyterLab."""
-        self.page.evaluate("([name, args]) => window.jupyterapp.commands.execute(name, args).then(() => null)", [name, args])
+        execute = "([name, args]) => window.jupyterapp.commands.execute(name, args).then(() => null)"
+        self.page.evaluate(execute, [name, args])
 
     def shut_down_kernel(self) -> None:
         """End the kernel as the menu does."""
@@ -130,7 +133,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def jupyterlab(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
-    """A JupyterLab whose kernels import this checkout."""
+    """A JupyterLab whose kernels import the package under test."""
     folder, private = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("private")
     settings = private / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
@@ -139,7 +142,7 @@ def jupyterlab(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
     port = _free_port()
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(HOME),
         "JUPYTER_CONFIG_DIR": str(private / "config"),
         "JUPYTER_DATA_DIR": str(private / "data"),
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
@@ -148,7 +151,8 @@ def jupyterlab(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "IPYTHONDIR": str(private / "ipython"),
     }
     options = ["--no-browser", "--allow-root", f"--port={port}", f"--ServerApp.root_dir={folder}"]
-    options += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True"]
+    options += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+    options += ["--LabApp.expose_app_in_browser=True"]
     log = private / "server.log"
     with log.open("w") as stream:
         server = subprocess.Popen(

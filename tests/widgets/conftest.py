@@ -1,11 +1,17 @@
 """Turns for the panel, told by the core itself: what a panel is given here is what a runner would give it."""
 
-from collections.abc import Callable, Mapping
+import os
+import queue
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agentflex_nb
 from agentflex_nb.core.agent import AgentDefinition, AgentExecutionPolicy, ToolDefinition, ToolErrorStrategy
 from agentflex_nb.core.events import AgentEvent
 from agentflex_nb.core.forms import AgentForm
@@ -204,3 +210,91 @@ def new_page() -> Callable[[Mapping[str, Any]], Page]:
 @pytest.fixture
 def noon() -> datetime:
     return datetime.fromisoformat("2026-01-01T12:00:00+00:00")
+
+
+class Kernel:
+    """A real kernel with a front end that has no page: it runs cells, keeps what is published, and can click."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def run(self, code: str, cell: str = "cell", wait: float = 0.0) -> "Published":
+        """Run a cell; what was published meanwhile, and in the `wait` seconds after it."""
+        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False, "stop_on_error": True}
+        message = self._client.session.msg("execute_request", content, metadata={"cellId": cell})
+        self._client.shell_channel.send(message)
+        return self._published(wait, until=message["header"]["msg_id"])
+
+    def click(self, comm_id: str, content: Mapping[str, Any], wait: float = 0.3) -> "Published":
+        """Say something to a widget, as a page does."""
+        data = {"comm_id": comm_id, "data": {"method": "custom", "content": content}}
+        message = self._client.session.msg("comm_msg", data)
+        self._client.shell_channel.send(message)
+        return self._published(wait, until=message["header"]["msg_id"])
+
+    def _published(self, wait: float, until: str) -> "Published":
+        published, deadline = Published(), time.monotonic() + 60
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                message = self._client.get_iopub_msg(timeout=left)
+            except queue.Empty:
+                break
+            published.messages.append(message)
+            idle = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
+            if idle and message["parent_header"].get("msg_id") == until:
+                deadline = time.monotonic() + wait
+        return published
+
+
+class Published:
+    """What a kernel told its front ends."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [message["content"] for message in self.messages if message["msg_type"] == kind]
+
+    @property
+    def printed(self) -> str:
+        return "".join(content["text"] for content in self.of("stream"))
+
+    @property
+    def error(self) -> str:
+        return "\n".join("\n".join(content["traceback"]) for content in self.of("error"))
+
+    @property
+    def panels(self) -> list[str]:
+        """The comms of panels that were opened."""
+        opened = [content for content in self.of("comm_open") if "kept" in content["data"]["state"]]
+        return [content["comm_id"] for content in opened]
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """The panels' own messages."""
+        said = [content["data"] for content in self.of("comm_msg")]
+        return [data["content"] for data in said if data.get("method") == "custom"]
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel that imports this checkout, with `events(*inputs)` and a shop in it."""
+    from jupyter_client.manager import start_new_kernel
+
+    home = Path(agentflex_nb.__file__).parents[1]
+    folder = tmp_path_factory.mktemp("kernel")
+    environment = {**os.environ, "PYTHONPATH": str(home), "IPYTHONDIR": str(folder), "JUPYTER_RUNTIME_DIR": str(folder)}
+    environment.pop("AGENTFLEX_WIDGETS", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the kernel's own libraries warn of on their way up
+        manager, client = start_new_kernel(kernel_name="python3", env=environment, cwd=str(folder))
+    try:
+        kernel = Kernel(client)
+        published = kernel.run(
+            f"import runpy; globals().update(runpy.run_path({str(Path(__file__))!r})); shop = Shop()"
+        )
+        assert not published.error
+        yield kernel
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -15,7 +15,8 @@ def test_a_plain_process_is_no_notebook():
 
 
 def test_asking_does_not_load_ipython():
-    code = "import sys; from agentflex_nb.widgets import is_notebook; print(is_notebook(), 'IPython' in sys.modules, 'anywidget' in sys.modules)"
+    code = "import sys; from agentflex_nb.widgets import is_notebook; print(is_notebook())"
+    code += "; print('IPython' in sys.modules, 'anywidget' in sys.modules)"
 
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

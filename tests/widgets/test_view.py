@@ -222,11 +222,11 @@ def test_a_cancellation_that_waits_for_a_safe_point_shows(shop):
     assert not shop.view(*shop.looked_up()[:6], Cancel(), ToolReturned("t1.1.0", "x")).cancelling
 
 
-def test_waiting_for_a_person_is_no_running_time(shop, noon):
+def test_waiting_for_a_person_is_no_running_time(shop):
     events = shop.events(*shop.approved())
     waits = next(event.sequence for event in events if event.type == "TURN_RESUMED")
     later = [
-        replace(event, occurred_at=event.occurred_at.replace(hour=event.sequence >= waits and 9 or 0))
+        replace(event, occurred_at=event.occurred_at.replace(hour=9 if event.sequence >= waits else 0))
         for event in events
     ]
 
