@@ -115,7 +115,7 @@ def test_the_same_file_again_into_the_same_lab_is_refused(tmp_path: Path, capsys
 def test_the_stop_button_ends_it_with_130_and_keeps_what_was_played(tmp_path: Path):
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     file, path = tmp_path / "many.jsonl", tmp_path / "many.duckdb"
-    file.write_text(f"{json.dumps(talk * 10)}\n" * 1_000)
+    file.write_text(f"{json.dumps(talk * 10)}\n" * 300)
     command = [sys.executable, "-m", "agentflex_nb", "replay", str(file), "--lab", str(path)]
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
@@ -123,15 +123,15 @@ def test_the_stop_button_ends_it_with_130_and_keeps_what_was_played(tmp_path: Pa
         said = ""
         for letter in iter(lambda: run.stderr.read(1), ""):
             said += letter
-            if re.search(r"\b[1-9]\d*/10000", said):  # the bar has moved
+            if re.search(r"\b[1-9]\d*/3000", said):  # the bar has moved
                 break
         run.send_signal(signal.SIGINT)
         said += run.stderr.read()
 
-    assert run.returncode == 130
+    assert run.returncode == 130, said[-2000:]
     assert f"agentflex: stopped; what was played until now stands in {path}" in said
     with Lab(path, display=False) as lab:
-        assert 0 < len(lab.turns()) < 10_000
+        assert 0 < len(lab.turns()) < 3_000
         assert broken(lab.sql) == {}
 
 
