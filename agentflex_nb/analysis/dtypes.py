@@ -2,11 +2,12 @@
 
 | in DuckDB                  | in the frame          |
 |----------------------------|-----------------------|
-| text, JSON, UUID           | str                   |
+| text, JSON, UUID, NULL     | str                   |
 | whole numbers, sums        | Int64                 |
 | floats, decimals           | float64               |
 | flags                      | boolean               |
-| times                      | datetime64[us, UTC]   |
+| times with a zone          | datetime64[us, UTC]   |
+| dates, times without one   | datetime64[us]        |
 | closed sets (status, type) | category, all members |
 """
 
@@ -15,47 +16,63 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from ..core.errors import QueryError
+
+_TEXT = ("string", "large_string", "string_view")
+_STR = pd.StringDtype(na_value=float("nan"))
+
 
 class ArrowTable(Protocol):
     """What is used of a pyarrow.Table."""
 
-    @property
-    def schema(self) -> Any:
-        """Its fields."""
-        ...
+    schema: Any
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """As a frame."""
-        ...
+    def column(self, i: int) -> Any: ...
+    def set_column(self, i: int, field: str, column: Any) -> "ArrowTable": ...
+    def to_pandas(self, **options: Any) -> pd.DataFrame: ...
 
 
 def to_frame(table: ArrowTable, closed: Mapping[str, Sequence[str]] | None = None) -> pd.DataFrame:
-    """The table as a frame under the contract. `closed` names the columns that are closed sets, with their members."""
+    """The table as a frame under the contract. `closed` names the columns that are closed sets, with their members.
+
+    Raises:
+        QueryError: a whole number that needs more than 64 bits.
+    """
+    sets: dict[int, Sequence[str]] = {}
+    for position, field in enumerate(table.schema):
+        if closed and field.name in closed:
+            sets[position] = closed[field.name]
+            table = table.set_column(position, field.name, table.column(position).dictionary_encode())
+        elif target := _target(str(field.type)):
+            table = table.set_column(position, field.name, _cast(table.column(position), target, field.name))
     frame = table.to_pandas(types_mapper=_mapped)
-    for name, kind in ((field.name, str(field.type)) for field in table.schema):
-        if name in (closed or {}):
-            frame[name] = pd.Categorical(frame[name], categories=list((closed or {})[name]))
-        elif kind.startswith("decimal"):
-            whole = kind.endswith(", 0)")
-            frame[name] = frame[name].astype("Int64" if whole and _fits(frame[name]) else "float64")
-        elif kind == "null":
-            frame[name] = frame[name].astype("object")
-        elif kind.startswith("date32"):
-            frame[name] = pd.to_datetime(frame[name]).astype("datetime64[us]")
+    for position, members in sets.items():
+        column = frame.iloc[:, position].cat.set_categories(pd.Index(members, dtype="str"))
+        frame.isetitem(position, column)
     return frame
+
+
+def _target(kind: str) -> str | None:
+    """What a column of this Arrow type is turned into before it becomes a frame's; None for what fits as it is."""
+    if kind.startswith("decimal"):
+        return "int64" if kind.endswith(", 0)") else "float64"  # DuckDB's sums of whole numbers are decimals of scale 0
+    return {"float": "float64", "halffloat": "float64", "null": "string", "date32[day]": "timestamp[us]"}.get(kind)
+
+
+def _cast(column: Any, target: str, name: str) -> Any:
+    try:
+        return column.cast(target)
+    except ValueError:
+        mend = f"cast it, for example {name}::double or {name}::varchar"
+        raise QueryError(name, f"column {name} holds a number of more than 64 bits", mend) from None
 
 
 def _mapped(arrow_type: Any) -> Any:
     kind = str(arrow_type)
-    if kind in ("string", "large_string", "string_view"):
-        return pd.StringDtype(na_value=float("nan"))
+    if kind in _TEXT:
+        return _STR
     if kind.startswith(("int", "uint")):
         return pd.Int64Dtype()
     if kind == "bool":
         return pd.BooleanDtype()
     return None
-
-
-def _fits(column: pd.Series) -> bool:
-    known = column.dropna()
-    return bool(known.empty or (abs(known) < 2**63).all())

@@ -23,7 +23,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "events": ("events", "turn_id, sequence"),
     "messages": ("used_messages", "turn_id, position"),
     "model_calls": ("model_calls", "turn_id, call_index"),
-    "tool_calls": ("tool_calls", "turn_id, call_index"),
+    "tool_calls": ("tool_results", "turn_id, call_index"),
     "suspensions": ("suspensions", "asked_at, turn_id, question_id"),
     "snapshots": ("snapshots", "turn_id, version"),
 }
@@ -88,7 +88,7 @@ def frame(
     chosen = [_column(column, known) for column in columns] if columns is not None else known
     conditions, values = _conditions(where, params, known)
     if turn is not None:
-        conditions.append("list_contains(?, turn_id)")
+        conditions.append("turn_id in (select unnest(?))")
         values.append([str(getattr(one, "id", one)) for one in _several(turn)])
     text = f"select {', '.join(map(_quoted, chosen))} from {source}"
     if conditions:
@@ -116,7 +116,7 @@ def _conditions(where: Where | None, params: Sequence[Any], known: list[str]) ->
         if wanted is None:
             conditions.append(f"{quoted} is null")
         elif isinstance(wanted, Iterable) and not isinstance(wanted, str):
-            conditions.append(f"list_contains(?, {quoted})")
+            conditions.append(f"{quoted} in (select unnest(?))")
             values.append(list(wanted))
         else:
             conditions.append(f"{quoted} = ?")

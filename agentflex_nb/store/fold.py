@@ -128,10 +128,8 @@ def _lent(cursor: Cursor, name: str, columns: Mapping[str, pa.DataType], rows: S
     parts = zip(*rows, strict=True) if rows else ((),) * len(columns)
     arrays = [pa.array(part, kind) for part, kind in zip(parts, columns.values(), strict=True)]
     cursor.register(name, pa.table(arrays, names=list(columns)))
-    try:
-        yield
-    finally:
-        cursor.unregister(name)
+    yield
+    cursor.unregister(name)  # not after a failure: that would hide it, and the cursor ends with it
 
 
 def fold(record: LiveRecord, archive: Archive, proceed: Callable[[], bool] = lambda: True) -> bool:
@@ -162,7 +160,7 @@ class Fold:
         self._record, self._archive = record, archive
         self._changed = threading.Condition()
         self._written = self._folded = 0  # commits that were told, and how many of them are certainly in the archive
-        self._attempts = 0
+        self._begun = self._ended = 0  # attempts to fold
         self._waiters = 0
         self._resting = self._ending = False
         self.failure: FoldFailure | None = None
@@ -188,12 +186,12 @@ class Fold:
             StoreError: it could not be folded; says why. Nothing is lost, and the fold goes on trying.
         """
         with self._changed:
-            goal, attempts = self._written, self._attempts
+            goal, begun = self._written, self._begun
             self._waiters += 1
             self._changed.notify_all()
             try:
                 while self._folded < goal:
-                    if self.failure and self._attempts > attempts:
+                    if self.failure and self._ended > begun:  # one that began after this call
                         raise StoreError(str(self.failure)) from self.failure.error
                     if not self._thread.is_alive():
                         raise StoreError(f"{self._archive.path} is closed: open it again.")
@@ -233,7 +231,9 @@ class Fold:
 
     def _attempt(self) -> float:
         """Fold once, and say how long to rest before the next time."""
-        began, goal, failure = time.monotonic(), self._written, None
+        with self._changed:
+            self._begun += 1
+            began, goal, failure = time.monotonic(), self._written, None
         try:
             if not fold(self._record, self._archive, lambda: not self._ending):
                 goal = self._folded
@@ -243,7 +243,7 @@ class Fold:
                 _log.warning("%s", failure)
         with self._changed:
             self.failure = failure
-            self._attempts += 1
+            self._ended = self._begun
             self._folded = self._folded if failure else goal
             self._changed.notify_all()
         if failure:

@@ -59,12 +59,6 @@ def unfinished(archive: Archive) -> list[StoredTurn]:
     return find(archive, [status for status in AgentStatus if not status.is_terminal])
 
 
-def version_of(archive: Archive, turn_id: str) -> int | None:
-    """The version of a turn's newest state; None for an unknown turn."""
-    found = archive.rows("select version from turns where turn_id = $turn", {"turn": turn_id})
-    return int(found[0][0]) if found else None
-
-
 def events(archive: Archive, turn_id: str, after: int = 0) -> list[AgentEvent]:
     """The turn's events with a number above `after`, in order."""
     rows = archive.rows(sql("read_events"), {"turn": turn_id, "after": after})

@@ -91,22 +91,27 @@ class LabStore:
         try:
             self._record.commit(turn, events, expected=expected, reserved=reserved)
         except VersionConflictError as conflict:
-            if conflict.found is None and (found := history.version_of(self._archive, turn.id)) is not None:
-                raise VersionConflictError(turn.id, expected, found) from None
-            raise
+            if conflict.found is not None or not self._recall(turn.id):
+                raise
+            self._record.commit(turn, events, expected=expected, reserved=reserved)
         self._fold.tell()
 
     def append(self, turn_id: str, events: Sequence[AgentEvent], *, reserved: int) -> None:
-        self._record.append(turn_id, events, reserved=reserved)
+        try:
+            self._record.append(turn_id, events, reserved=reserved)
+        except TurnNotFoundError:
+            if not self._recall(turn_id):
+                raise
+            self._record.append(turn_id, events, reserved=reserved)
         self._fold.tell()
 
     def request_cancel(self, turn_id: str) -> bool:
         try:
             raised = self._record.request_cancel(turn_id)
         except TurnNotFoundError:
-            if history.version_of(self._archive, turn_id) is None:
+            if not self._recall(turn_id):
                 raise
-            return False  # it has ended: there is nothing to cancel
+            raised = self._record.request_cancel(turn_id)
         self._fold.tell()
         return raised
 
@@ -191,6 +196,13 @@ class LabStore:
             record.close()
         if at_rest:
             self._live_path.unlink()
+
+    def _recall(self, turn_id: str) -> bool:
+        """Take a turn that has ended back into the live record, for whoever still has something to say to it."""
+        found = history.load(self._archive, [turn_id])
+        for stored in found:
+            self._record.import_turn(stored)
+        return bool(found)
 
     @property
     def _record(self) -> SqliteStore:
