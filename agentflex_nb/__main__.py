@@ -15,6 +15,7 @@ from .core.errors import AgentFlexError
 
 if TYPE_CHECKING:
     from .experiments.replay import Replay
+    from .store.sqlite_file import Durability
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def replay(file: Path, lab_path: Path, limit: int | None, durability: str, by: Sequence[str]) -> None:
+def replay(file: Path, lab_path: Path, limit: int | None, durability: "Durability", by: Sequence[str]) -> None:
     """Play a file of recorded conversations into a lab, and print what came of it.
 
     Raises:
