@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 SWITCH = "AGENTFLEX_WIDGETS"
@@ -18,6 +19,13 @@ def running_cell() -> tuple[str, str]:
     shell = _shell()
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     return str(parent.get("metadata", {}).get("cellId", "")), str(parent.get("header", {}).get("msg_id", ""))
+
+
+def after_each_cell(callback: Callable[[object], None]) -> None:
+    """Call it whenever a cell has ended, before the front end is told so; given twice, it is called once."""
+    shell = _shell()
+    if hasattr(shell, "events"):
+        shell.events.register("post_run_cell", callback)
 
 
 def _shell() -> Any:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..core.events import AgentEvent
-from .kernel import is_notebook, running_cell
+from .items import View
+from .kernel import after_each_cell, is_notebook, running_cell
 from .panel import OnCommand, Panel, Screen
 from .screens import TextScreen
 
@@ -56,6 +57,8 @@ class NotebookListener:
             old.close()
         panel.catch_up(events)
         panel.attach(_notebook_screen(panel) if live else TextScreen())
+        if live:
+            after_each_cell(self._flush_stopped)
         return panel
 
     def panel(self, turn_id: str) -> Panel | None:
@@ -69,10 +72,7 @@ class NotebookListener:
             panel.refuse(correlation_id, error)
 
     def flush(self, turn_id: str, timeout: float = 2.0) -> bool:
-        """Wait until the turn's panel shows all that happened so far; False if it does not after `timeout` seconds.
-
-        A runner without a person behind it (nbclient, nbconvert) keeps only what arrives before the cell ends.
-        """
+        """Wait until the turn's panel shows all that happened so far; False if it does not after `timeout` seconds."""
         panel = self.panel(turn_id)
         return panel is None or panel.flush(timeout)
 
@@ -82,6 +82,12 @@ class NotebookListener:
             opened, self._opened = list(self._opened.values()), {}
         for each in opened:
             each.panel.close()
+
+    def _flush_stopped(self, _cell: object) -> None:
+        """A runner of notebooks without a person (nbclient) keeps only what arrives before the cell has ended."""
+        for opened in list(self._opened.values()):
+            if _is_still(opened.panel.view):
+                opened.panel.flush(1.0)
 
     def _replaced_by(self, turn_id: str, cell: str, run: str) -> list[Panel]:
         """Panels of the same turn, and of an earlier run of the same cell, whose output is gone."""
@@ -97,6 +103,10 @@ class NotebookListener:
         finished = [known for known, opened in self._opened.items() if opened.panel.view.status.is_terminal]
         waiting = [known for known in self._opened if known not in finished]
         return [self._opened.pop(known).panel for known in [*finished, *waiting][: max(0, surplus)]]
+
+
+def _is_still(view: View) -> bool:
+    return view.status.is_blocked or view.status.is_terminal
 
 
 def _notebook_screen(panel: Panel) -> Screen:

@@ -65,6 +65,15 @@ def test_a_finished_turn_leaves_html_and_text_and_no_widget(opened):
     assert "Completed" in still["text/html"]
 
 
+def test_what_stays_is_published_before_the_cell_has_ended(opened):
+    """nbclient and nbconvert take in nothing that comes after the last cell."""
+    published = opened.run(
+        "panel = listener.open_panel('t1')\nfor event in shop.events(*shop.approved()): listener(event)", wait=0
+    )
+
+    assert "COMPLETED" in newest(published)[1]["text/plain"]
+
+
 def test_a_page_that_missed_the_end_gets_it_again(opened):
     (comm,) = opened.run("panel = tell(*shop.approved())").panels
 

@@ -119,7 +119,11 @@ def test_who_answered_stays_visible(shop):
 
 def test_a_rejection_shows_its_reason_and_the_call_as_denied(shop):
     view = shop.view(
-        *shop.asked(), AgentResumeCommand.reject_tool("t1.2.0", "over the limit"), Proceed(), shop.reply("Sorry.")
+        *shop.asked(),
+        AgentResumeCommand.reject_tool("t1.2.0", "over the limit"),
+        Proceed(),
+        Proceed(),
+        shop.reply("Sorry."),
     )
 
     call = [item for item in view.items if isinstance(item, Call)][-1]
