@@ -339,6 +339,28 @@ class AgentRunner:
 
         return await self._leashed(work, _Leash())
 
+    async def acreate(
+        self,
+        agent: Agent | str,
+        input: Said,
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentTurn:
+        """`create`, for a coroutine."""
+        return await in_worker(self.create, agent, input, conversation_id=conversation_id, options=options)
+
+    async def astart(
+        self,
+        agent: Agent | str,
+        input: Said,
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentTurn:
+        """`start`, for a coroutine; `await turn.done()` waits for it."""
+        return await in_worker(self.start, agent, input, conversation_id=conversation_id, options=options)
+
     async def astep(self, turn: AnyTurn) -> AgentTurn:
         """`step`, for a coroutine."""
         return await self._leashed(lambda _: self._move(turn, steps=1), _Leash(turn))
@@ -356,6 +378,10 @@ class AgentRunner:
 
         return await self._leashed(work, _Leash(turn))
 
+    async def asubmit_resume(self, turn: AnyTurn, command: Command) -> AgentTurn:
+        """`submit_resume`, for a coroutine."""
+        return await in_worker(self.submit_resume, turn, command)
+
     async def aanswer_all(self, turn: AgentTurn, responder: Responder) -> AgentTurn:
         """`answer_all`, for a coroutine."""
         return await self._leashed(lambda leash: self._answer_all(turn, responder, leash), _Leash(turn))
@@ -363,6 +389,14 @@ class AgentRunner:
     async def acancel(self, turn: AnyTurn, reason: str = "", **metadata: Any) -> bool:
         """`cancel`, for a coroutine."""
         return await in_worker(self.cancel, turn, reason, **metadata)
+
+    async def asuspend(self, turn: AnyTurn, message: str, *, metadata: Mapping[str, Any] | None = None) -> AgentTurn:
+        """`suspend`, for a coroutine."""
+        return await in_worker(self.suspend, turn, message, metadata=metadata)
+
+    async def asave_snapshot(self, turn: AnyTurn) -> int:
+        """`save_snapshot`, for a coroutine."""
+        return await in_worker(self.save_snapshot, turn)
 
     async def arestore(self, turn: AnyTurn) -> AgentTurn:
         """`restore`, for a coroutine."""
