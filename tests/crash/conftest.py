@@ -1,13 +1,13 @@
 """What the crash campaign found, in figures, below the results of the tests."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
 
 collect_ignore = ["live.py", "mend.py", "shop.py"]  # the processes that are killed, not tests
 
-_figures: dict[str, Counter[str]] = {}
+_figures: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 
 @pytest.fixture
