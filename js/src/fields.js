@@ -59,7 +59,7 @@ function field(part, pointer, slot, places, bare = false) {
       input.removeAttribute("aria-invalid");
     });
   }
-  const label = part.title ? h("label", { for: input && id, class: "afx-label" }, part.title, part.required || part.kind === "boolean" ? "" : h("span", { class: "afx-soft", text: " optional" })) : null;
+  const label = part.title ? h("label", { for: input && id, class: "afx-label" }, part.title, part.required || part.kind === "boolean" || (part.initial ?? null) !== null ? "" : h("span", { class: "afx-soft", text: " optional" })) : null;
   const hint = h("div", { class: "afx-hint", id: `${id}-hint`, text: [part.description, limits(part)].filter(Boolean).join(" ") });
   const inline = part.kind === "boolean";
   return h("div", { class: inline ? "afx-field afx-inline" : "afx-field" }, ...(inline ? [drawn.element, label] : [label, drawn.element]), hint.textContent ? hint : null, error);
