@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from .core.errors import AgentFlexError, CommandRefusedError, RefusalReason
 from .core.inputs import Cancel, Command
@@ -20,7 +21,7 @@ from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
 from .runtime.ports import AgentEventListener
-from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker
+from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
 from .store.lab_store import LabStore
 from .store.sqlite_file import Durability
 
@@ -71,6 +72,7 @@ class Lab:
             self.path, self.user = str(path), _account()
             self.store = LabStore(path, durability=durability)
             self.runner = AgentRunner(self.store, options=options)
+            self._agents: WeakSet[Agent] = WeakSet()
             self._display: bool | None = None
             self._listener: NotebookListener | None = None
             if self.path != ":memory:":
@@ -87,7 +89,12 @@ class Lab:
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def register(self, agent: Agent) -> Agent:
-        """Make an agent known, so that turns which it began can go on. The first run of an agent does it too."""
+        """Make an agent known, so that turns which it began can go on. The first run of an agent does it too.
+
+        Raises:
+            AgentDriftError: the lab knows this id and version with another definition.
+        """
+        self.store.keep_agent(agent.definition, agent.fingerprint, utc_now())
         return self.runner.loader.register(agent)
 
     def run(
@@ -100,7 +107,7 @@ class Lab:
         responder: Responder | None = None,
     ) -> AgentTurn:
         """Run a turn under this cell until it is done or suspended; with a responder, until it is done."""
-        turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+        turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
         self._show(turn, input)
         self.runner.run_until_blocked(turn)
         return self.runner.answer_all(turn, responder) if responder is not None else turn
@@ -114,7 +121,7 @@ class Lab:
         options: AgentTurnOptions | None = None,
     ) -> AgentTurn:
         """Run a turn in a worker thread, its panel live under this cell; returns at once."""
-        turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+        turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
         self._show(turn, input)
         return self.runner.go_on(turn)
 
@@ -129,7 +136,7 @@ class Lab:
     ) -> AgentTurn:
         """`run`, for a cell that awaits."""
         create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
-        turn = await in_worker(create, agent, input)
+        turn = await in_worker(create, self._known(agent), input)
         self._show(turn, input)
         await self.runner.arun_until_blocked(turn)
         return await self.runner.aanswer_all(turn, responder) if responder is not None else turn
@@ -143,6 +150,11 @@ class Lab:
         handle = self.runner.restore(turn)
         self._show(handle, "")
         return handle
+
+    def _known(self, agent: Agent | str) -> Agent | str:
+        if isinstance(agent, Agent) and agent not in self._agents:
+            self._agents.add(self.register(agent))
+        return agent
 
     def resume(self, turn: AnyTurn, command: Command, *, responder: Responder | None = None) -> AgentTurn:
         """Answer a question with a command, and move the turn on in this thread."""
@@ -189,7 +201,7 @@ class Lab:
     def sql(
         self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None, **options: Any
     ) -> "pd.DataFrame":
-        """The result of a query over the lab's tables, with `?` or `$name` for parameters. Read-only unless write=True."""
+        """The result of a query over the tables; `?` or `$name` stand for parameters. Read-only unless write=True."""
         from .analysis.query import sql
 
         return sql(self.store.archive, query, params, **options)

@@ -17,10 +17,12 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
 
+from ..core.agent import AgentDefinition
 from ..core.errors import StoreError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
@@ -28,6 +30,7 @@ from ..core.messages import Message
 from ..core.turn import Turn
 from ..runtime.ports import StoredTurn
 from . import history
+from .agents import keep_agent
 from .archive import MEMORY, Archive, fault
 from .fold import Fold, FoldFailure, fold
 from .lock import LabLock
@@ -151,6 +154,15 @@ class LabStore:
         self._check()
         self._fold.catch_up()
         return self._archive
+
+    def keep_agent(self, definition: AgentDefinition, fingerprint: str, now: datetime) -> None:
+        """Write down what this version of an agent is, once.
+
+        Raises:
+            AgentDriftError: the lab knows the same id and version with another fingerprint.
+        """
+        self._check()
+        keep_agent(self._archive, definition, fingerprint, now)
 
     @property
     def trouble(self) -> FoldFailure | None:

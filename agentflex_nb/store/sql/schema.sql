@@ -22,9 +22,11 @@ create table folded (
     events bigint not null      -- the newest event_pk
 );
 
+-- What every version of an agent is, written down when the lab first meets it.
 create table agent_versions (
     agent_id varchar not null,
     agent_version varchar not null,
+    fingerprint varchar not null, -- of definition and code; one version has one
     name varchar,
     description varchar,
     instructions varchar,

@@ -1,0 +1,156 @@
+"""The lab: one file, one runner, tables for everything; it only delegates."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentflex_nb as af
+
+script = af.ScriptedModel
+
+
+@af.tool(approval=lambda call: call.arguments["amount"] > 50)
+def refund(order_id: str, amount: float) -> str:
+    """Refund an order."""
+    return f"refunded {amount:g}"
+
+
+def desk(amount: float = 80, **rest) -> af.Agent:
+    return af.Agent(
+        "desk",
+        instructions="Be kind.",
+        model=script(script.call("refund", order_id="O-1", amount=amount), "Done."),
+        tools=[refund],
+        **rest,
+    )
+
+
+@pytest.fixture
+def lab(tmp_path: Path):
+    with af.Lab(tmp_path / "lab.duckdb", user="alice", display=False, durability="process") as lab:
+        yield lab
+
+
+def test_a_run_an_answer_and_the_tables_agree(lab):
+    turn = lab.run(desk(), "My lamp broke.")
+    assert turn.status == "WAITING_FOR_APPROVAL"
+
+    turn.approve(ticket="T-1")
+
+    assert (turn.status, turn.text) == ("COMPLETED", "Done.")
+    [row] = lab.suspensions(turn=turn).to_dict("records")
+    assert (row["outcome"], row["answered_by"]) == ("APPROVED", "alice")
+    assert '"ticket":"T-1"' in row["answer_metadata"]
+    assert list(lab.turns()["status"]) == ["COMPLETED"]
+    assert len(lab.events(turn=turn)) == len(turn.events())
+    assert lab.sql("select count(*) as n from tool_calls where status = 'COMPLETED'")["n"].item() == 1
+
+
+def test_the_same_path_twice_is_the_same_lab(lab):
+    assert af.Lab(lab.path) is lab
+    assert af.Lab(lab.path).user == "alice"
+
+
+def test_after_a_close_the_path_opens_a_new_lab_with_everything_in_it(tmp_path):
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as first:
+        waiting = first.run(desk(), "My lamp broke.")
+    assert [file.name for file in tmp_path.iterdir()] == ["lab.duckdb"]
+
+    with af.Lab(path, display=False) as second:
+        assert second is not first
+        assert list(second.inbox()["turn_id"]) == [waiting.id]
+        second.register(desk())
+        turn = second.restore(waiting.id).reject("not today")
+
+        assert turn.status == "COMPLETED"
+        assert second.inbox().empty
+        assert list(second.tool_calls()["status"]) == ["DENIED"]
+
+
+def test_a_turn_needs_its_own_agent_to_go_on(tmp_path):
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        waiting = lab.run(desk(), "My lamp broke.").id
+
+    with af.Lab(path, display=False) as lab:
+        with pytest.raises(af.AgentVersionNotFoundError, match="register"):
+            lab.restore(waiting)
+        lab.register(desk().with_(instructions="Be strict."))
+        with pytest.raises(af.AgentVersionNotFoundError):
+            lab.restore(waiting)
+
+
+def test_every_version_that_ran_is_written_down_once(lab):
+    one = desk(amount=1)
+    lab.run(one, "a")
+    lab.run(one, "b")
+    lab.run(one.with_(instructions="Be strict."), "c")
+
+    versions = lab.sql("select agent_version, instructions from agent_versions order by instructions")
+    assert list(versions["instructions"]) == ["Be kind.", "Be strict."]
+    assert set(versions["agent_version"]) == set(lab.turns()["agent_version"])
+
+
+def test_a_given_version_with_another_definition_is_refused_also_in_another_kernel(tmp_path):
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        lab.run(desk(amount=1, version="1"), "a")
+
+    with af.Lab(path, display=False) as lab:
+        with pytest.raises(af.AgentDriftError, match="new version"):
+            lab.run(desk(amount=1, version="1").with_(instructions="Be strict.", version="1"), "b")
+        assert len(lab.turns()) == 1
+
+
+def test_a_responder_answers_until_the_turn_has_ended(lab):
+    turn = lab.run(desk(), "My lamp broke.", responder={"refund": True})
+
+    assert turn.status == "COMPLETED"
+    assert lab.suspensions(turn=turn)["answered_by"].item() == "responder"
+
+
+def test_fail_if_asked_leaves_the_question_open_and_says_so(lab):
+    with pytest.raises(af.UnansweredError, match="refund"):
+        lab.run(desk(), "My lamp broke.", responder=af.fail_if_asked)
+
+    assert len(lab.inbox()) == 1
+
+
+def test_start_returns_at_once_and_wait_ends_with_the_turn(lab):
+    turn = lab.start(desk(amount=1), "My lamp broke.")
+
+    assert turn.wait(10).status == "COMPLETED"
+
+
+async def _await(lab):
+    return await lab.arun(desk(), "My lamp broke.", responder={"refund": False})
+
+
+def test_arun_does_the_same_in_a_coroutine(lab):
+    turn = asyncio.run(_await(lab))
+
+    assert turn.status == "COMPLETED"
+    assert lab.suspensions(turn=turn)["outcome"].item() == "REJECTED"
+
+
+def test_a_second_process_is_told_who_holds_the_lab(lab):
+    code = f"import agentflex_nb as af; af.Lab({lab.path!r})"
+
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert other.returncode != 0
+    assert "LabLockedError" in other.stderr
+    assert "held by" in other.stderr
+
+
+def test_a_lab_in_memory_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with af.Lab(display=False) as lab:
+        lab.run(desk(amount=1), "a")
+        assert len(lab.turns()) == 1
+
+    assert list(tmp_path.iterdir()) == []
