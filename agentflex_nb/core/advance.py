@@ -13,8 +13,8 @@ from typing import assert_never
 from . import calls, ending, questions, steps
 from .agent import AgentDefinition
 from .errors import ErrorSummary, IllegalTransitionError
-from .events import AgentEvent, EventType
-from .frozen import FrozenDict
+from .event_data import call_data, usage_data
+from .events import EventType
 from .inputs import (
     AgentResumeCommand,
     CallsChecked,
@@ -36,10 +36,10 @@ from .inputs import (
     ToolReturned,
     UserInput,
 )
-from .machine import AgentPhase, AgentStatus, hear
-from .messages import Message, Usage, user
-from .story import Advance, Story
-from .turn import AgentSuspension, PendingCall, Turn, TurnIdentity
+from .machine import HEARS, AgentPhase, AgentStatus, hear
+from .messages import Message, ToolCall, user
+from .story import Advance, Story, event_of
+from .turn import PendingCall, Turn, TurnIdentity
 from .verdicts import ALLOWED, stricter
 
 _DELTAS = {
@@ -70,13 +70,11 @@ def pick_up(turn: Turn, reserved: int, logged: int) -> Turn:
 
     `reserved` is the highest sequence number that was set aside for it, `logged` the highest one in its log.
     """
-    lost_step = logged > turn.sequence and not turn.step_open and not turn.status.is_blocked
-    return replace(
-        turn,
-        sequence=max(reserved, logged, turn.sequence),
-        step_count=turn.step_count + lost_step,
-        started_at=turn.started_at or (turn.identity.created_at if lost_step else None),  # its log says so already
-    )
+    newest = turn.numbered(max(reserved, logged, turn.sequence))
+    if turn.status not in (AgentStatus.READY, AgentStatus.RUNNING) or turn.step_open or logged <= turn.sequence:
+        return newest
+    # Between two steps the next thing that happens is that one begins: its beginning was logged, and never saved.
+    return replace(newest, status=AgentStatus.RUNNING, step_count=turn.step_count + 1, step_open=True)
 
 
 def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime) -> Advance:
@@ -88,7 +86,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
     """
     if isinstance(said, AgentResumeCommand):
         questions.find(turn, said)
-    hear(turn.status, type(said))
+    hear(turn.status, type(said), turn.phase if turn.step_open else None)
     if isinstance(said, Streamed):
         return _streamed(turn, said, now)
     story = Story(definition, turn, now)
@@ -98,46 +96,32 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         case ModelReplied():
             return _replied(story, said)
         case ModelFailed(error=error, usage=usage):
-            story.usage += usage
-            story.tell(
-                EventType.MODEL_FAILED, attempt=story.attempt, error=ending.describe(error), usage=_counts(usage)
-            )
+            ending.model_failed(story, error, usage)
             return ending.cancelled(story) if story.cancel else ending.fail(story, error)
-        case CallsChecked(verdicts):
-            for pending in story.pending:
-                if pending.call.id in verdicts:
-                    again = pending.verdict is not None
-                    verdict = stricter(pending.verdict or ALLOWED, verdicts[pending.call.id])
-                    story.put(replace(pending, verdict=verdict, cleared=again))
-            return calls.work(story)
+        case CallsChecked():
+            return _checked(story, said)
         case CheckFailed(error) | StepFailed(error):
             _begin(story)
+            ending.abandon(story, error)
             return ending.fail(story, error)
         case ToolReturned(call_id, content):
             return calls.returned(story, _running(story, said, call_id), content)
-        case ToolFailed(call_id, error, content, fails_turn):
-            pending = _running(story, said, call_id)
-            return calls.failed(story, pending, error, content, fatal=fails_turn) or calls.work(story)
+        case ToolFailed(call_id, error, content):
+            return calls.failed(story, _running(story, said, call_id), error, content) or calls.work(story)
         case ToolProgressed(call_id, message, data):
-            name = _running(story, said, call_id).call.name
-            told = FrozenDict({**data, "tool_call_id": call_id, "tool_name": name, "message": message})
-            story.tell(EventType.TOOL_PROGRESS, **told)
-            return story.end()
+            return calls.progressed(story, _running(story, said, call_id), message, data)
         case ToolAsked():
             return _tool_asked(story, said)
         case Interrupted(reason):
             _begin(story)
             if not story.cancel:
                 _request_cancel(story, Cancel(reason=reason))
+            ending.abandon(story, ErrorSummary(kind="Interrupted", message=reason, code="INTERRUPTED"))
             return ending.cancelled(story)
         case Cancel():
             return _cancel(story, said)
         case Suspend():
-            story.asked = said
-            if not story.step_open:
-                return steps.wait_for_text(story)
-            story.save()  # the step goes on, but the question must not be lost with its process
-            return story.end()
+            return _suspend(story, said)
         case AgentResumeCommand():
             return _answer(story, said)
         case _:
@@ -147,7 +131,8 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
 def _begin(story: Story) -> None:
     if story.started_at is None:
         story.started_at = story.now
-        story.tell(EventType.TURN_STARTED)
+        if story.status is AgentStatus.READY:  # else its log says so: it was picked up after a crash
+            story.tell(EventType.TURN_STARTED)
 
 
 def _proceed(story: Story) -> Advance:
@@ -155,44 +140,24 @@ def _proceed(story: Story) -> Advance:
     if story.cancel:
         return ending.cancelled(story)
     if not story.step_open:
-        if story.asked:
+        if story.asked and story.phase is AgentPhase.MODEL:
             return steps.wait_for_text(story)
         if limit := ending.reached_limit(story):
             return ending.limited(story, *limit)
+    elif story.phase is AgentPhase.MODEL:
+        story.attempt += 1  # the process that asked the model is gone, and its attempt with it
     steps.open_step(story)
     return calls.work(story) if story.phase is AgentPhase.TOOLS else steps.ask_model(story)
 
 
 def _streamed(turn: Turn, said: Streamed, now: datetime) -> Advance:
-    identity, sequence = turn.identity, turn.sequence + 1
-    data = FrozenDict(
-        status=turn.status.value,
-        phase=turn.phase.value,
-        step_count=turn.step_count,
-        max_steps=identity.policy.max_steps,
-        content=said.content,
-        attempt=turn.attempt,
-        **said.data,
-    )
-    event = AgentEvent(
-        turn_id=identity.id,
-        root_turn_id=identity.root_turn_id,
-        parent_turn_id=identity.parent_turn_id,
-        agent_id=identity.agent_id,
-        agent_version=identity.agent_version,
-        sequence=sequence,
-        type=_DELTAS[said.kind],
-        occurred_at=now,
-        data=data,
-    )
-    return Advance(replace(turn, sequence=sequence), (event,))
+    sequence = turn.sequence + 1
+    data = {**said.data, "content": said.content, "attempt": turn.attempt}
+    return Advance(turn.numbered(sequence), (event_of(turn, _DELTAS[said.kind], sequence, now, data),))
 
 
 def _replied(story: Story, said: ModelReplied) -> Advance:
-    minted = tuple(
-        replace(call, id=f"{story.identity.id}.{story.step_count}.{position}")
-        for position, call in enumerate(said.message.tool_calls)
-    )
+    minted = _minted(story, said.message.tool_calls)
     message = replace(said.message, tool_calls=minted)
     story.say(message)
     story.iteration_count += 1
@@ -205,20 +170,11 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
         finish_reason=said.finish_reason,
         model=said.model,
         response_id=said.response_id,
-        usage=_counts(said.usage),
+        usage=usage_data(said.usage),
         message_position=len(story.messages) - 1,
         first_delta_at=said.first_delta_at.isoformat() if said.first_delta_at else None,
         content=None if story.identity.streaming else message.content,
-        tool_calls=tuple(
-            FrozenDict(
-                id=call.id,
-                name=call.name,
-                arguments=call.arguments,
-                malformed=call.malformed,
-                provider_id=call.provider_id,
-            )
-            for call in minted
-        ),
+        tool_calls=tuple([call_data(call) for call in minted]),
     )
     story.attempt = 1
     story.pending = tuple([PendingCall(call=call) for call in minted])
@@ -227,8 +183,30 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
     if minted:
         story.phase = AgentPhase.TOOLS
         return calls.work(story)
-    story.output = message.content
     return steps.end_step(story) if story.asked else ending.complete(story, message.content)
+
+
+def _minted(story: Story, asked: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The calls of a reply under ids that no other call of any turn has.
+
+    A reply that was lost in a crash may stand in the log under this very step, with calls of its own. What tells a
+    later attempt's calls from those is the number of its event, which is never used twice.
+    """
+    place = f"{story.identity.id}.{story.step_count}"
+    if story.attempt > 1:
+        place += f"-{story.sequence + 1}"
+    return tuple([replace(call, id=f"{place}.{position}") for position, call in enumerate(asked)])
+
+
+def _checked(story: Story, said: CallsChecked) -> Advance:
+    waiting = {pending.call.id for pending in story.pending if not pending.started}
+    if len(waiting) < len(story.pending) or not said.verdicts.keys() <= waiting:
+        raise IllegalTransitionError(story.status, f"verdicts on {', '.join(said.verdicts)}", sorted(waiting))
+    for pending in story.pending:
+        if pending.call.id in said.verdicts:
+            verdict = stricter(pending.verdict or ALLOWED, said.verdicts[pending.call.id])
+            story.put(replace(pending, verdict=verdict, cleared=pending.verdict is not None))
+    return calls.work(story)
 
 
 def _tool_asked(story: Story, said: ToolAsked) -> Advance:
@@ -251,8 +229,20 @@ def _request_cancel(story: Story, said: Cancel) -> None:
 def _cancel(story: Story, said: Cancel) -> Advance:
     if not story.cancel:
         _request_cancel(story, said)
-    busy = story.status is AgentStatus.RUNNING and story.step_open
-    return story.end() if busy else ending.cancelled(story)
+        if story.step_open:
+            story.save()  # the step goes on to its next safe point; who asked, and why, must not be lost meanwhile
+    return story.end() if story.step_open else ending.cancelled(story)
+
+
+def _suspend(story: Story, said: Suspend) -> Advance:
+    if story.asked:
+        heard = [kind.__name__ for kind in HEARS[story.status] if kind is not Suspend]
+        raise IllegalTransitionError(story.status, "a second Suspend before the first question was put", heard)
+    story.asked = said
+    if not story.step_open and story.phase is AgentPhase.MODEL:
+        return steps.wait_for_text(story)
+    story.save()  # calls come first; the question must not be lost with the process that works on them
+    return story.end()
 
 
 def _answer(story: Story, said: Command) -> Advance:
@@ -288,14 +278,3 @@ def _running(story: Story, said: Input, call_id: str) -> PendingCall:
             return pending
     running = [pending.call.id for pending in story.pending if pending.started]
     raise IllegalTransitionError(story.status, f"{type(said).__name__} of call {call_id}", running)
-
-
-def _counts(usage: Usage) -> FrozenDict:
-    return FrozenDict(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        total_tokens=usage.total_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-    )

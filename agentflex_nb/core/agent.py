@@ -7,7 +7,7 @@ from functools import cached_property
 
 from .errors import InvalidAgentError
 from .forms import REQUEST_USER_INPUT, AgentForm, check_forms, request_user_input
-from .frozen import EMPTY, FrozenDict, freeze_strict
+from .frozen import EMPTY, FrozenDict, freeze_strict, well_formed
 from .model import ToolSpec
 
 RESERVED_TOOL_NAMES = frozenset({REQUEST_USER_INPUT, "create_task_plan", "update_task_plan"})
@@ -32,10 +32,10 @@ class AgentExecutionPolicy:
     tool_errors: ToolErrorStrategy = ToolErrorStrategy.FAIL_TURN
 
     def __post_init__(self) -> None:
-        for name in ("max_iterations", "max_steps"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InvalidAgentError(f"{name}={value!r}", "a whole number, 0 for unlimited", "correct the policy")
+        _check_whole(self, "max_iterations", "max_steps")
+        if self.tool_errors not in list(ToolErrorStrategy):
+            known = " or ".join(ToolErrorStrategy)
+            raise InvalidAgentError(f"tool_errors={self.tool_errors!r}", known, "correct the policy")
         object.__setattr__(self, "tool_errors", ToolErrorStrategy(self.tool_errors))
 
 
@@ -55,9 +55,14 @@ class ToolDefinition:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
             raise InvalidAgentError(f"a tool named {self.name!r}", "a name without space around it", "rename it")
+        if not self.name.isprintable():
+            raise InvalidAgentError(f"a tool named {self.name!r}", "a name that shows all its letters", "rename it")
         if self.name in RESERVED_TOOL_NAMES:
             raise InvalidAgentError(f"a tool named {self.name!r}", "a name that is not reserved", "rename it")
-        object.__setattr__(self, "parameters", freeze_strict(self.parameters, f"parameters of tool {self.name!r}"))
+        object.__setattr__(self, "description", well_formed(self.description))
+        # dict(...): a FrozenDict made by hand may hold what can change
+        kept = freeze_strict(dict(self.parameters), f"parameters of tool {self.name!r}")
+        object.__setattr__(self, "parameters", kept)
 
     @property
     def spec(self) -> ToolSpec:
@@ -93,10 +98,11 @@ class AgentDefinition:
             if tool.name in seen:
                 raise InvalidAgentError(f"two tools named {tool.name!r}", "names that differ", "rename one of them")
             seen.add(tool.name)
-        for name in ("max_attached_turns", "max_attached_messages"):
-            if getattr(self, name) < 0:
-                raise InvalidAgentError(f"{name}={getattr(self, name)}", "0 or more", "correct it")
+        _check_whole(self, "max_attached_turns", "max_attached_messages")
         check_forms(self.forms)
+        for name in ("id", "version", "name", "description", "instructions", "model_name"):
+            object.__setattr__(self, name, well_formed(getattr(self, name)))
+        object.__setattr__(self, "model_options", freeze_strict(dict(self.model_options), "model_options"))
 
     @cached_property
     def tool_by_name(self) -> Mapping[str, ToolDefinition]:
@@ -120,3 +126,10 @@ class AgentDefinition:
         """Whether code judges the calls of this tool."""
         tool = self.tool_by_name.get(tool_name)
         return tool is not None and (self.guarded or tool.guarded)
+
+
+def _check_whole(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidAgentError(f"{name}={value!r}", "a whole number, 0 or more", "correct it")

@@ -9,20 +9,23 @@ from dataclasses import replace
 
 from .agent import ToolErrorStrategy
 from .effects import CheckCalls, RunTool
-from .ending import cancelled, describe, fail
+from .ending import cancelled, fail
 from .errors import ErrorSummary
+from .event_data import error_data
 from .events import EventType
 from .forms import REQUEST_USER_INPUT
 from .frozen import FrozenDict
 from .machine import AgentPhase, SuspensionType
-from .messages import tool_result
-from .questions import approval_question, outcome_question
+from .messages import Role, tool_result
+from .questions import OUTCOME_UNKNOWN, approval_question, outcome_question
 from .steps import end_step, wait_for
 from .story import Advance, Story
 from .turn import AgentSuspension, PendingCall, Question
 from .verdicts import Strictness, Verdict
 
 _SHOWN = 2_000  # characters of a result that its event carries; the whole stands in the message
+_INVALID = "INVALID_ARGUMENTS"  # the model's own fault, and its to mend: never the end of a turn
+_TAKEN = frozenset({"status", "phase", "step_count", "max_steps", "tool_call_id", "tool_name", "message"})
 
 
 def work(story: Story) -> Advance:
@@ -34,10 +37,10 @@ def work(story: Story) -> Advance:
             return story.end(CheckCalls(tuple(unchecked)))
         pending = story.pending[0]
         if error := _problem(story, pending):
-            if done := failed(story, pending, error, _excuse(story, pending, error), known=False):
+            if done := failed(story, pending, error, _excuse(story, pending, error), started=False):
                 return done
-        elif pending.outcome is not None:
-            _take_outcome(story, pending)
+        elif pending.supplied is not None:
+            _take_outcome(story, pending, pending.supplied)
         elif pending.verdict and pending.verdict.strictness is Strictness.DENY:
             _deny(story, pending, pending.verdict)
         elif _question(story, pending):
@@ -45,7 +48,7 @@ def work(story: Story) -> Advance:
         elif pending.call.name == REQUEST_USER_INPUT:
             _take_form(story, pending)
         elif story.definition.judges(pending.call.name) and not pending.cleared:
-            if any(known.role == "tool" for known in story.messages[-1:]):
+            if story.messages[-1].role is Role.TOOL:
                 story.save()  # a result just came: it must not be lost while the agent's own code runs
             return story.end(CheckCalls((pending.call,)))
         else:
@@ -60,22 +63,29 @@ def returned(story: Story, pending: PendingCall, content: str) -> Advance:
 
 
 def failed(
-    story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, known: bool = True, fatal: bool = False
+    story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, started: bool = True
 ) -> Advance | None:
     """A call failed. The end of the turn, if the policy says so; else None, and the model is told."""
-    call = pending.call
-    story.tell(EventType.TOOL_FAILED, tool_call_id=call.id, tool_name=call.name, error=describe(error), started=known)
+    _tell_failed(story, pending, error, started)
     _settle(story, pending, told)
     strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
-    if fatal or (strict and error.code != "INVALID_ARGUMENTS"):
+    if strict and error.code != _INVALID and not story.cancel:  # a tool that stops because it was asked to may raise
         return fail(story, error)
     return None
+
+
+def progressed(story: Story, pending: PendingCall, message: str, data: FrozenDict) -> Advance:
+    """A running tool says how far it is. A field of its own that is called like one of the event's gets `tool_`."""
+    call = pending.call
+    own = {f"tool_{name}" if name in _TAKEN else name: part for name, part in data.items()}
+    story.tell(EventType.TOOL_PROGRESS, **{**own, "tool_call_id": call.id, "tool_name": call.name, "message": message})
+    return story.end()
 
 
 def asked(story: Story, pending: PendingCall, question: Question) -> Advance:
     """A running tool needs a form: it stops, and runs again from its start with the data."""
     story.put(replace(pending, started=False, cleared=False, asks=question))
-    return _ask(story)
+    return work(story)
 
 
 def form_question(pending: PendingCall, key: str, message: str, description: str, schema: FrozenDict) -> Question:
@@ -112,13 +122,13 @@ def _problem(story: Story, pending: PendingCall) -> ErrorSummary | None:
     if call.malformed is not None:
         shown = call.malformed if len(call.malformed) <= 200 else f"{call.malformed[:200]}…"
         message = f"the arguments of {call.name} are no JSON object: {shown!r}"
-        return ErrorSummary(kind="MalformedArguments", message=message, code="INVALID_ARGUMENTS")
+        return ErrorSummary(kind="MalformedArguments", message=message, code=_INVALID)
     if asks_for_form and call.arguments.get("form_key") not in definition.form_by_key:
         met, known = call.arguments.get("form_key"), ", ".join(definition.form_by_key)
         message = f"there is no form {met!r}; choose one of: {known}"
-        return ErrorSummary(kind="UnknownForm", message=message, code="INVALID_ARGUMENTS")
+        return ErrorSummary(kind="UnknownForm", message=message, code=_INVALID)
     if pending.verdict and pending.verdict.strictness is Strictness.INVALID:
-        return ErrorSummary(kind="InvalidArguments", message=pending.verdict.message, code="INVALID_ARGUMENTS")
+        return ErrorSummary(kind="InvalidArguments", message=pending.verdict.message, code=_INVALID)
     return None
 
 
@@ -130,13 +140,11 @@ def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
 
 def _question(story: Story, pending: PendingCall) -> Question | None:
     tool = story.definition.tool_by_name.get(pending.call.name)
-    if pending.outcome is not None or _problem(story, pending):
+    verdict = pending.verdict
+    if pending.outcome is not None or (verdict and verdict.strictness is Strictness.DENY) or _problem(story, pending):
         return None
     if pending.started and not (tool and tool.idempotent):
         return outcome_question(pending)
-    verdict = pending.verdict
-    if verdict and verdict.strictness is Strictness.DENY:
-        return None
     if verdict and verdict.strictness is Strictness.ASK and not pending.approved:
         return approval_question(pending, verdict)
     if pending.form_data is not None:
@@ -176,16 +184,13 @@ def _start(story: Story, pending: PendingCall) -> Advance:
     return story.end(RunTool(call, pending.form_data))
 
 
-def _take_outcome(story: Story, pending: PendingCall) -> None:
-    outcome = pending.outcome or ""
+def _take_outcome(story: Story, pending: PendingCall, supplied: str) -> None:
     if pending.failed:
-        call, error = pending.call, ErrorSummary(kind="ReportedError", message=outcome, code="REPORTED")
-        story.tell(
-            EventType.TOOL_FAILED, tool_call_id=call.id, tool_name=call.name, error=describe(error), started=True
-        )
-        _settle(story, pending, f"Error: {outcome}")
+        error = ErrorSummary(kind="ReportedError", message=pending.outcome or "", code="REPORTED")
+        _tell_failed(story, pending, error, started=True)
+        _settle(story, pending, supplied)
     else:
-        _complete(story, pending, outcome)
+        _complete(story, pending, supplied)
 
 
 def _take_form(story: Story, pending: PendingCall) -> None:
@@ -204,11 +209,21 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
         message=verdict.message,
         reason=verdict.reason,
         metadata=verdict.metadata,
+        started=pending.started,
     )
-    told: dict[str, object] = {"status": "DENIED", "code": verdict.code, "reason": verdict.reason or verdict.message}
+    # one that a person rejected because its outcome was unknown may have taken effect: the model must not rely on a no
+    status = OUTCOME_UNKNOWN if pending.started else "DENIED"
+    told: dict[str, object] = {"status": status, "code": verdict.code, "reason": verdict.reason or verdict.message}
     if verdict.metadata:
         told["metadata"] = verdict.metadata
     _settle(story, pending, json.dumps(told, ensure_ascii=False))
+
+
+def _tell_failed(story: Story, pending: PendingCall, error: ErrorSummary, started: bool) -> None:
+    call = pending.call
+    story.tell(
+        EventType.TOOL_FAILED, tool_call_id=call.id, tool_name=call.name, error=error_data(error), started=started
+    )
 
 
 def _complete(story: Story, pending: PendingCall, content: str) -> None:

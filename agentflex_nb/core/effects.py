@@ -1,4 +1,4 @@
-"""What must be done in the world before a turn can go on. The runner performs an effect and answers it with an input."""
+"""What must be done in the world before a turn can go on. The runner performs it, and says what came back."""
 
 from dataclasses import dataclass
 

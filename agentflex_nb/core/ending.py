@@ -7,10 +7,10 @@ What the runtime adds for that is labelled with `Origin.RUNTIME`.
 from typing import Any
 
 from .errors import ErrorSummary
+from .event_data import error_data, usage_data
 from .events import EventType
-from .frozen import FrozenDict
 from .machine import AgentPhase
-from .messages import Message, Origin, Role, ToolCall, assistant, tool_result
+from .messages import NO_USAGE, Message, Origin, Role, ToolCall, Usage, assistant, tool_result
 from .story import Advance, Story
 
 
@@ -24,7 +24,7 @@ def fail(story: Story, error: ErrorSummary) -> Advance:
     """The turn cannot go on."""
     story.error = error
     _close(story, f"the turn failed: {error.message}")
-    return _end(story, EventType.TURN_FAILED, error=describe(error))
+    return _end(story, EventType.TURN_FAILED, error=error_data(error))
 
 
 def cancelled(story: Story) -> Advance:
@@ -53,9 +53,22 @@ def reached_limit(story: Story) -> tuple[EventType, int, int] | None:
     return None
 
 
-def describe(error: ErrorSummary) -> FrozenDict:
-    """An error as event data."""
-    return FrozenDict(kind=error.kind, message=error.message, code=error.code)
+def model_failed(story: Story, error: ErrorSummary, usage: Usage) -> None:
+    """A call of the model is over without a reply; what it used counts."""
+    story.usage += usage
+    story.tell(EventType.MODEL_FAILED, attempt=story.attempt, error=error_data(error), usage=usage_data(usage))
+
+
+def abandon(story: Story, why: ErrorSummary) -> None:
+    """Whatever is at work will not be waited for: what the log says has started is told to be over."""
+    if not story.step_open:
+        return
+    if story.phase is AgentPhase.MODEL:
+        model_failed(story, why, NO_USAGE)
+    for pending in story.pending:
+        if pending.started:
+            call = pending.call
+            story.tell(EventType.TOOL_INTERRUPTED, tool_call_id=call.id, tool_name=call.name, error=error_data(why))
 
 
 def open_calls(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
@@ -72,7 +85,7 @@ def open_calls(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
 
 
 def _close(story: Story, why: str) -> None:
-    supplied = {pending.call.id: pending.outcome for pending in story.pending if pending.outcome is not None}
+    supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
     started = {pending.call.id for pending in story.pending if pending.started}
     for call in open_calls(story.messages):
         if call.id in supplied:

@@ -34,6 +34,15 @@ from typing import Any
 class AgentFlexError(Exception):
     """The root of the tree: catch this for anything the package raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:  # the arguments of __init__ differ from class to class; the parts do not
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[AgentFlexError], args: tuple[Any, ...], parts: dict[str, Any]) -> AgentFlexError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(parts)
+    return error
+
 
 class InvalidAgentError(AgentFlexError, ValueError):
     """An agent, a tool, a form or a policy is not well defined."""
@@ -96,7 +105,7 @@ class IllegalTransitionError(AgentFlexError):
     """The state machine was asked for a step that its tables do not have."""
 
     def __init__(self, status: str, met: str, expected: Sequence[str]) -> None:
-        known = ", ".join(sorted(expected)) or "nothing: it has ended"
+        known = ", ".join(sorted(expected)) or "nothing of the kind"
         super().__init__(f"a turn that is {status} met {met}; it knows {known}.")
         self.status, self.met, self.expected = status, met, tuple(expected)
 
@@ -150,7 +159,8 @@ class ConversationBusyError(AgentFlexError):
     def __init__(self, conversation_id: str, active_turn_ids: Sequence[str]) -> None:
         active = ", ".join(active_turn_ids)
         super().__init__(
-            f"conversation {conversation_id!r} is busy with turn {active}: answer, cancel or finish it before the next message."
+            f"conversation {conversation_id!r} is busy with turn {active}: answer, cancel or finish it before the next "
+            "message."
         )
         self.conversation_id, self.active_turn_ids = conversation_id, tuple(active_turn_ids)
 

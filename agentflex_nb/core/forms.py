@@ -1,11 +1,11 @@
-"""Forms: what a person can be asked to fill in. The schema is copied into the question that asks, and stays as it was."""
+"""Forms: what a person can be asked to fill in. The question that asks keeps a copy of the schema, which stays."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import InvalidAgentError
-from .frozen import FrozenDict, freeze, freeze_strict
+from .frozen import FrozenDict, freeze, freeze_strict, well_formed
 from .model import ToolSpec
 
 REQUEST_USER_INPUT = "request_user_input"
@@ -20,16 +20,19 @@ class AgentForm:
     schema: FrozenDict
 
     def __post_init__(self) -> None:
-        if not self.key.strip():
-            raise InvalidAgentError("a form without a key", "a short name", "give AgentForm a key")
-        if not self.description.strip():
+        if not isinstance(self.key, str) or not self.key.strip():
+            raise InvalidAgentError(f"a form with the key {self.key!r}", "a short name", "give AgentForm a key")
+        if not isinstance(self.description, str) or not self.description.strip():
             raise InvalidAgentError(f"form {self.key!r} without a description", "a sentence", "say what it is for")
-        if not self.schema:
-            raise InvalidAgentError(f"form {self.key!r} with an empty schema", "a JSON Schema", "list its properties")
-        object.__setattr__(self, "schema", freeze_strict(self.schema, f"schema of form {self.key!r}"))
+        if not isinstance(self.schema, Mapping) or not self.schema:
+            raise InvalidAgentError(f"form {self.key!r} without a schema", "a JSON Schema", "list its properties")
+        object.__setattr__(self, "key", well_formed(self.key))
+        object.__setattr__(self, "description", well_formed(self.description))
+        # dict(...): a FrozenDict made by hand may hold what can change
+        object.__setattr__(self, "schema", freeze_strict(dict(self.schema), f"schema of form {self.key!r}"))
 
 
-class FormRequired(Exception):  # noqa: N818 - a request, not an error
+class FormRequired(Exception):  # a request, not an error
     """Raised by a tool that needs a form: the turn waits, and the tool runs again from its start with the data."""
 
     def __init__(self, form: AgentForm | str, message: str = "") -> None:

@@ -5,7 +5,7 @@ Rule 2: what is frozen once is shared afterwards, never copied again.
 """
 
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
@@ -16,10 +16,14 @@ from .errors import InvalidValueError
 
 _LONGEST_FOREIGN = 1_000  # characters kept of an object that is no JSON value
 _DEEPEST = 60  # levels; deeper data is cut, long before Python's own recursion limit
+_LARGEST = 10**4_000  # JSON readers, Python's own among them, refuse numbers of about as many digits
 
 
 class FrozenDict(dict[str, Any]):
-    """A dict that refuses to change; equal to, and serialised like, a plain one."""
+    """A dict that refuses to change; equal to, and serialised like, a plain one.
+
+    `freeze` makes them. Whoever calls the class vouches for the values: they are taken as they are.
+    """
 
     __slots__ = ()
 
@@ -29,7 +33,7 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((key, repr(value)) for key, value in self.items())))
+        return hash(frozenset(self.items()))
 
     def __copy__(self) -> "FrozenDict":
         return self
@@ -48,12 +52,13 @@ def freeze(value: Any) -> Any:
     """The value as read-only JSON data: mappings, tuples, text, numbers, true, false, None.
 
     Nothing is refused but a None key: NaN and infinities become the words "NaN", "Infinity", "-Infinity"; lone
-    surrogates become U+FFFD; objects that JSON does not know become a short text; circles are cut.
+    surrogates become U+FFFD; objects that JSON does not know become their parts or a short text; keys that would fall
+    together are told apart by their type; circles, and what is nested too deep, are cut.
 
     Raises:
         InvalidValueError: a mapping has None as a key.
     """
-    return _freeze(value, "data", (), _describe)
+    return _freeze(value, "data", (), strict=False)
 
 
 def freeze_strict(value: Any, what: str) -> Any:
@@ -62,7 +67,7 @@ def freeze_strict(value: Any, what: str) -> Any:
     Raises:
         InvalidValueError: some part, however deep, is no JSON value; `path` says where.
     """
-    return _freeze(value, what, (), _reject)
+    return _freeze(value, what, (), strict=True)
 
 
 def well_formed(text: str) -> str:
@@ -76,103 +81,100 @@ def well_formed(text: str) -> str:
     return text
 
 
-_Foreign = Callable[[Any, str, tuple[int, ...]], Any]
-
-
-def _freeze(value: Any, path: str, above: tuple[int, ...], foreign: _Foreign) -> Any:
+def _freeze(value: Any, path: str, above: tuple[int, ...], strict: bool) -> Any:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else well_formed(value)
-    if kind is int or kind is bool or value is None or kind is FrozenDict:
+    if value is None or kind is bool or kind is FrozenDict:
         return value
-    if kind is float:
-        return value if math.isfinite(value) else foreign(_not_finite(value), path, above)
-    if isinstance(value, Mapping | list | tuple):
-        return _freeze_container(value, path, above, foreign)
-    if isinstance(value, Enum):
-        return _freeze(value.value, path, above, foreign)
-    if isinstance(value, str):
-        return well_formed(str.__str__(value))
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return _freeze(float(value), path, above, foreign)
-    return foreign(value, path, above)
-
-
-def _freeze_container(value: Any, path: str, above: tuple[int, ...], foreign: _Foreign) -> Any:
+    if kind is int and -_LARGEST < value < _LARGEST:
+        return value
+    if kind is float and math.isfinite(value):
+        return value
     if id(value) in above:
-        return foreign(_Cut("a circular reference"), path, above)
+        return _cut(value, "<a circular reference>", path, strict)
     if len(above) >= _DEEPEST:
-        return foreign(_Cut("nested too deep"), path, above)
+        return _cut(value, "<nested too deep>", path, strict)
     above = (*above, id(value))
+    if kind is dict or kind is list or kind is tuple:
+        return _freeze_container(value, path, above, strict)
+    try:
+        return _freeze_other(value, path, above, strict)
+    except InvalidValueError:
+        raise
+    except Exception as error:  # code of the value's own has run: it may raise anything, and must not hurt the turn
+        if strict:
+            raise _unfit(value, path) from error
+        return f"<{kind.__name__} without a text>"
+
+
+def _freeze_container(value: Any, path: str, above: tuple[int, ...], strict: bool) -> Any:
     if not isinstance(value, Mapping):
-        return tuple([_freeze(item, f"{path}[{n}]", above, foreign) for n, item in enumerate(value)])
+        return tuple([_freeze(item, f"{path}[{n}]", above, strict) for n, item in enumerate(value)])
     frozen: dict[str, Any] = {}
     for key, item in value.items():
-        name = well_formed(key) if type(key) is str else _key(key, path, frozen, foreign)
-        frozen[name] = _freeze(item, f"{path}.{name}", above, foreign)
+        name = key if type(key) is str and key.isascii() else _freeze_key(key, path, strict)
+        while name in frozen:  # 1 and "1" are two keys here, and would be one there
+            name = f"{name} ({type(key).__name__})"
+        frozen[name] = _freeze(item, f"{path}.{name}", above, strict)
     return FrozenDict(frozen)
 
 
-def _key(key: Any, path: str, taken: Mapping[str, Any], foreign: _Foreign) -> str:
-    if key is None:
-        raise InvalidValueError(path, key, "a key that is text", "give this entry a name")
-    if isinstance(key, str):
-        return well_formed(str.__str__(key))
-    name = str(foreign(key, f"a key of {path}", ()))
-    return f"{name} ({type(key).__name__})" if name in taken else name
+def _freeze_key(key: Any, path: str, strict: bool) -> str:
+    if key is None or (strict and not isinstance(key, str)):
+        raise InvalidValueError(f"a key of {path}", key, "text", "give this entry a name")
+    return str(_freeze(key, f"a key of {path}", (), strict))
 
 
-class _Cut:
-    """Stands where data had to be cut; its text says why."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def __str__(self) -> str:
-        return f"<{self.why}>"
-
-
-def _not_finite(number: float) -> _Cut:
-    return _NotFinite("NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity")
-
-
-class _NotFinite(_Cut):
-    """NaN or an infinity, which JSON does not have."""
-
-    def __str__(self) -> str:
-        return self.why
-
-
-def _reject(value: Any, path: str, above: tuple[int, ...]) -> Any:
-    if isinstance(value, _Cut):
-        raise InvalidValueError(
-            path, value.why, "plain, finite JSON data", f"it is {value}: leave it out or write it as text"
-        )
-    raise InvalidValueError(path, value, "text, a number, true, false, None, a list or a mapping", "convert it first")
+def _freeze_other(value: Any, path: str, above: tuple[int, ...], strict: bool) -> Any:
+    """What is JSON under another name: subclasses, enums, the numbers of other libraries."""
+    if isinstance(value, Mapping | list | tuple):
+        return _freeze_container(value, path, above, strict)
+    if isinstance(value, Enum):
+        return _freeze(value.value, path, above, strict)
+    if isinstance(value, str):
+        return well_formed(str.__str__(value))
+    if isinstance(value, Integral):
+        number = int(value)
+        return number if -_LARGEST < number < _LARGEST else _cut(value, "<a number of too many digits>", path, strict)
+    if isinstance(value, Real):
+        real = float(value)
+        if math.isfinite(real):
+            return real
+        return _cut(value, "NaN" if math.isnan(real) else "Infinity" if real > 0 else "-Infinity", path, strict)
+    if strict:
+        raise _unfit(value, path)
+    return _describe(value, path, above)
 
 
 def _describe(value: Any, path: str, above: tuple[int, ...]) -> Any:
-    if id(value) in above:
-        return str(_Cut("a circular reference"))
+    """What JSON does not know, as parts where it has some, else as a short text."""
     if isinstance(value, datetime | date | time):
-        return value.isoformat()
+        return str(value.isoformat())
     if isinstance(value, Set):
-        return tuple(sorted((_freeze(item, path, (*above, id(value)), _describe) for item in value), key=repr))
+        return tuple(sorted([_freeze(item, path, above, False) for item in value], key=repr))
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        return _freeze(parts, path, (*above, id(value)), _describe)
-    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
-        scalar = value.item()  # of an array library; a time in nanoseconds would become a bare number
+        return _freeze({field.name: getattr(value, field.name) for field in fields(value)}, path, above, False)
+    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):  # a pydantic model
+        return _freeze(dump(mode="json"), path, above, False)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not shape and callable(item := getattr(value, "item", None)):
+        # A scalar of an array library. Its times stay text: in nanoseconds they would become bare numbers.
         is_time = getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M")
-        return str(value) if is_time else _freeze(scalar, path, (*above, id(value)), _describe)
-    try:
-        if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):  # a pydantic model
-            return _freeze(dump(mode="json"), path, (*above, id(value)), _describe)
-        text = well_formed(str(value))
-    except Exception:  # a foreign __str__ may raise anything, and must not hurt the turn
-        return f"<{type(value).__name__} without a text>"
+        return str(value) if is_time else _freeze(item(), path, above, False)
+    text = well_formed(str.__str__(str(value)))
     if len(text) <= _LONGEST_FOREIGN:
         return text
     return f"{text[:_LONGEST_FOREIGN]}… ({len(text):,} characters in all)"
+
+
+def _cut(value: Any, why: str, path: str, strict: bool) -> str:
+    """Stands where data had to be cut, and says why."""
+    if strict:
+        raise InvalidValueError(path, value, f"plain, finite JSON data, not {why}", "leave it out or write it as text")
+    return why
+
+
+def _unfit(value: Any, path: str) -> InvalidValueError:
+    expected = "text, a number, true, false, None, a list or a mapping"
+    return InvalidValueError(path, value, expected, "convert it first")

@@ -8,10 +8,9 @@ from typing import Any
 
 from .errors import ErrorSummary
 from .forms import AgentForm
-from .frozen import EMPTY, FrozenDict, freeze_strict
+from .frozen import EMPTY, FrozenDict, freeze_strict, well_formed
 from .messages import NO_USAGE, Message, Usage
 from .verdicts import Verdict
-
 
 # -- said by the runner ------------------------------------------------------------------------------------------------
 
@@ -87,7 +86,6 @@ class ToolFailed:
     call_id: str
     error: ErrorSummary
     content: str
-    fails_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +164,12 @@ class AgentResumeCommand:
     @staticmethod
     def reject_tool(correlation_id: str, reason: str = "", **metadata: Any) -> "RejectTool":
         """Do not run it; the model is told the reason."""
-        return RejectTool(correlation_id=correlation_id, reason=reason, metadata=_kept(metadata))
+        return RejectTool(correlation_id=correlation_id, reason=well_formed(reason), metadata=_kept(metadata))
 
     @staticmethod
     def user_input(correlation_id: str, data: Mapping[str, Any] | str, **metadata: Any) -> "UserInput":
         """The data of a form, or the text that answers a plain question."""
-        kept = data if isinstance(data, str) else freeze_strict(data, "data")
+        kept = freeze_strict(data, "data")
         return UserInput(correlation_id=correlation_id, data=kept, metadata=_kept(metadata))
 
     @staticmethod
@@ -180,7 +178,10 @@ class AgentResumeCommand:
     ) -> "ExternalResult":
         """The result of a call that was carried out elsewhere, or whose outcome was unknown; or its error."""
         return ExternalResult(
-            correlation_id=correlation_id, result=freeze_strict(result, "result"), error=error, metadata=_kept(metadata)
+            correlation_id=correlation_id,
+            result=freeze_strict(result, "result"),
+            error=error if error is None else well_formed(error),
+            metadata=_kept(metadata),
         )
 
     @staticmethod

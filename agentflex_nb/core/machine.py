@@ -2,7 +2,8 @@
 
 Rule 1: everything that decides which status may follow which stands in this file.
 Rule 2: a status changes only because an event happened, so the log alone tells the status of every turn (`replay`).
-Rule 3: `HEARS` says what a turn in a status listens to; what it does not listen to changes nothing.
+Rule 3: `HEARS` says what a turn in a status listens to; what it does not listen to changes nothing. What comes back
+        from the world is heard only while the step that asked for it is open (`ASKED_IN`).
 
 The diagram in docs/how-it-works.md is drawn from TRANSITIONS: python -m agentflex_nb.core.machine
 """
@@ -156,19 +157,37 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     _S.BUDGET_EXCEEDED: frozenset(),
 }  # fmt: skip
 
+# what comes back from the world -> the phase of the open step that asked for it
+ASKED_IN: Mapping[type[Input], AgentPhase] = {
+    Streamed: AgentPhase.MODEL,
+    ModelReplied: AgentPhase.MODEL,
+    ModelFailed: AgentPhase.MODEL,
+    CallsChecked: AgentPhase.TOOLS,
+    CheckFailed: AgentPhase.TOOLS,
+    ToolReturned: AgentPhase.TOOLS,
+    ToolFailed: AgentPhase.TOOLS,
+    ToolProgressed: AgentPhase.TOOLS,
+    ToolAsked: AgentPhase.TOOLS,
+}
+
 _BLOCKED = frozenset(status for status, row in TRANSITIONS.items() if (_E.TURN_RESUMED, "") in row)
 _TERMINAL = frozenset(status for status, row in TRANSITIONS.items() if not row)
 _MOVES = frozenset(type for row in TRANSITIONS.values() for type, _ in row)
 
 
-def hear(status: AgentStatus, said: type[Input]) -> None:
-    """Do nothing if a turn in this status listens to such an input; else raise IllegalTransitionError."""
-    if said not in HEARS[status]:
-        raise IllegalTransitionError(status, said.__name__, [known.__name__ for known in HEARS[status]])
+def hear(status: AgentStatus, said: type[Input], step: AgentPhase | None) -> None:
+    """Do nothing if a turn in this status listens to such an input; `step` is the phase of its open step, if one is.
+
+    Raises:
+        IllegalTransitionError: it does not.
+    """
+    if said not in HEARS[status] or ASKED_IN.get(said, step) is not step:
+        known = [kind.__name__ for kind in HEARS[status] if ASKED_IN.get(kind, step) is step]
+        raise IllegalTransitionError(status, said.__name__, known)
 
 
 def follow(status: AgentStatus, type: EventType, waits_for: str = "") -> AgentStatus:
-    """The status after an event of this type.
+    """The status after an event of this type. Nothing can happen to a turn that has ended.
 
     >>> follow(AgentStatus.READY, EventType.TURN_STARTED)
     <AgentStatus.RUNNING: 'RUNNING'>
@@ -176,9 +195,9 @@ def follow(status: AgentStatus, type: EventType, waits_for: str = "") -> AgentSt
     Raises:
         IllegalTransitionError: such an event cannot happen to a turn in this status.
     """
-    if type not in _MOVES:
-        return status
     row = TRANSITIONS[status]
+    if row and type not in _MOVES:
+        return status
     try:
         return row[type, waits_for]
     except KeyError:

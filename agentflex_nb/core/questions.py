@@ -51,7 +51,7 @@ def find(turn: Turn, command: Command) -> Question:
     Raises:
         CommandRefusedError: it was answered before, nothing is open, no such question, or another kind of answer.
     """
-    for answer in turn.answers:
+    for answer in reversed(turn.answers):
         if answer.question_id == command.correlation_id and not _open(turn, command.correlation_id):
             raise _refused(turn, command, RefusalReason.ALREADY_RESOLVED, _already(answer), answer)
     if turn.status.is_terminal:
@@ -68,6 +68,12 @@ def find(turn: Turn, command: Command) -> Question:
         takes = " or ".join(sorted(kind.__name__ for kind in fitting(question)))
         met = f"question {question.id} ({question.type}) takes {takes}, not {type(command).__name__}"
         raise _refused(turn, command, RefusalReason.WRONG_KIND, met)
+    if isinstance(command, UserInput) and isinstance(command.data, str) is not (question.schema is None):
+        plain = f"question {question.id} is answered with text, not with data"
+        met = (
+            plain if question.schema is None else f"form {question.form_key!r} is answered with its data, not with text"
+        )
+        raise _refused(turn, command, RefusalReason.INVALID, met)
     return question
 
 
@@ -111,7 +117,7 @@ def answered(pending: PendingCall, command: Command) -> PendingCall:
             return replace(pending, approved=True, started=False, cleared=False)
         case RejectTool(reason=reason, metadata=metadata):
             no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=metadata)
-            return replace(pending, verdict=no, started=False)
+            return replace(pending, verdict=no)
         case UserInput(data=data) if isinstance(data, FrozenDict):
             return replace(pending, form_data=data, asks=None)
         case ExternalResult(result=result, error=error):
@@ -127,7 +133,8 @@ def _open(turn: Turn, question_id: str) -> Question | None:
 
 def _already(answer: Answer) -> str:
     who = f" by {answer.by}" if answer.by else ""
-    return f"question {answer.question_id} was already answered ({answer.command_type}){who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC"
+    when = f"{answer.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"question {answer.question_id} was already answered ({answer.command_type}){who} at {when}"
 
 
 def _refused(

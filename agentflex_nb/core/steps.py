@@ -2,8 +2,8 @@
 
 from .effects import CallModel
 from .ending import cancelled, limited, reached_limit
+from .event_data import question_data
 from .events import EventType
-from .frozen import FrozenDict
 from .machine import AgentPhase, SuspensionType
 from .messages import system
 from .model import ModelRequest
@@ -12,7 +12,7 @@ from .turn import AgentSuspension, Question
 
 
 def open_step(story: Story) -> None:
-    """Begin the next step, unless one is open already (a process ended in the middle of it)."""
+    """Begin the next step, unless one is open: then a process ended in the middle of it."""
     if not story.step_open:
         story.step_count += 1
         story.step_open = True
@@ -95,21 +95,5 @@ def tell_suspended(story: Story, suspension: AgentSuspension) -> None:
         message=suspension.message,
         resume_phase=suspension.resume_phase.value,
         metadata=suspension.metadata,
-        questions=tuple(describe(question) for question in suspension.questions),
-    )
-
-
-def describe(question: Question) -> FrozenDict:
-    """A question as event data."""
-    return FrozenDict(
-        id=question.id,
-        type=question.type.value,
-        message=question.message,
-        code=question.code,
-        reason=question.reason,
-        tool_name=question.tool_name,
-        arguments=question.arguments,
-        form_key=question.form_key,
-        schema=question.schema,
-        metadata=question.metadata,
+        questions=tuple(question_data(question) for question in suspension.questions),
     )

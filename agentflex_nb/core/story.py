@@ -1,5 +1,6 @@
-"""The one mutable thing of the core: a turn while one `advance` tells what happens to it. It never outlives the call."""
+"""The one mutable thing of the core: a turn while `advance` tells what happens to it. It never outlives the call."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,11 +34,8 @@ class Story:
         self.status, self.phase = turn.status, turn.phase
         self.version, self.sequence = turn.version, turn.sequence
         self.step_count, self.step_open = turn.step_count, turn.step_open
-        self.iteration_count, self.tool_call_count, self.attempt = (
-            turn.iteration_count,
-            turn.tool_call_count,
-            turn.attempt,
-        )
+        self.iteration_count, self.tool_call_count = turn.iteration_count, turn.tool_call_count
+        self.attempt = turn.attempt
         self.started_at, self.ended_at = turn.started_at, turn.ended_at
         self.messages, self.pending = turn.messages, turn.pending
         self.suspension, self.asked, self.answers = turn.suspension, turn.asked, turn.answers
@@ -53,28 +51,7 @@ class Story:
         """
         self.status = follow(self.status, type, waits_for)
         self.sequence += 1
-        identity = self.identity
-        self.events.append(
-            AgentEvent(
-                turn_id=identity.id,
-                root_turn_id=identity.root_turn_id,
-                parent_turn_id=identity.parent_turn_id,
-                agent_id=identity.agent_id,
-                agent_version=identity.agent_version,
-                sequence=self.sequence,
-                type=type,
-                occurred_at=self.now,
-                data=FrozenDict(
-                    {
-                        **data,
-                        "status": self.status.value,
-                        "phase": self.phase.value,
-                        "step_count": self.step_count,
-                        "max_steps": identity.policy.max_steps,
-                    }
-                ),
-            )
-        )
+        self.events.append(event_of(self, type, self.sequence, self.now, data))
 
     def save(self) -> None:
         """Tell that the state is saved, once: the event stands in the commit that it announces."""
@@ -91,7 +68,7 @@ class Story:
         """Replace the waiting call of the same id."""
         self.pending = tuple([pending if known.call.id == pending.call.id else known for known in self.pending])
 
-    def end(self, *effects: Effect) -> Advance:
+    def end(self, *effects: Effect) -> Advance:  # every field of a turn stands here and in __init__
         """The turn as it stands now, and what to do next."""
         turn = Turn(
             identity=self.identity, status=self.status, phase=self.phase, version=self.version, sequence=self.sequence,
@@ -102,3 +79,27 @@ class Story:
             finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at,
         )  # fmt: skip
         return Advance(turn, tuple(self.events), effects, self.saved)
+
+
+def event_of(turn: Turn | Story, type: EventType, sequence: int, at: datetime, data: Mapping[str, Any]) -> AgentEvent:
+    """An event of a turn as it stands, with the data that every event has beside its own."""
+    identity = turn.identity
+    return AgentEvent(
+        turn_id=identity.id,
+        root_turn_id=identity.root_turn_id,
+        parent_turn_id=identity.parent_turn_id,
+        agent_id=identity.agent_id,
+        agent_version=identity.agent_version,
+        sequence=sequence,
+        type=type,
+        occurred_at=at,
+        data=FrozenDict(
+            {
+                **data,
+                "status": turn.status._value_,
+                "phase": turn.phase._value_,
+                "step_count": turn.step_count,
+                "max_steps": identity.policy.max_steps,
+            }
+        ),
+    )

@@ -121,8 +121,13 @@ class PendingCall:
     failed: bool = False
     """Whether the supplied outcome is an error."""
 
+    @property
+    def supplied(self) -> str | None:
+        """The supplied outcome, as the model is told it."""
+        return f"Error: {self.outcome}" if self.failed else self.outcome
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)  # no slots: `numbered` copies a turn for every piece of text
 class Turn:
     """The state of a turn. What enters the snapshot is exactly this."""
 
@@ -153,6 +158,12 @@ class Turn:
     finish_reason: str | None = None
     error: ErrorSummary | None = None
     ended_at: datetime | None = None
+
+    def numbered(self, sequence: int) -> "Turn":
+        """The turn after an event that changed nothing but the number of its newest event."""
+        turn = object.__new__(Turn)
+        turn.__dict__.update(self.__dict__, sequence=sequence)
+        return turn
 
     @property
     def id(self) -> str:

@@ -50,7 +50,7 @@ class ToolApprovalDecision:
 
 
 def _verdict(strictness: Strictness, code: str, message: str, reason: str, metadata: dict[str, Any]) -> Verdict:
-    kept = freeze_strict(metadata.pop("metadata", metadata), "metadata")
+    kept = freeze_strict({**metadata.pop("metadata", {}), **metadata}, "metadata")
     return Verdict(strictness=strictness, code=code, message=message, reason=reason, metadata=kept)
 
 
