@@ -12,6 +12,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import pandas as pd
@@ -47,9 +48,13 @@ def to_frame(table: ArrowTable, closed: Mapping[str, Sequence[str]] | None = Non
             table = table.set_column(position, field.name, _cast(table.column(position), target, field.name))
     frame = table.to_pandas(types_mapper=_mapped)
     for position, members in sets.items():
-        column = frame.iloc[:, position].cat.set_categories(pd.Index(members, dtype="str"))
-        frame.isetitem(position, column)
+        frame.isetitem(position, frame.iloc[:, position].cat.set_categories(_index(tuple(members))).array)
     return frame
+
+
+@cache
+def _index(members: tuple[str, ...]) -> "pd.Index[str]":
+    return pd.Index(list(members), dtype="str")
 
 
 def _target(kind: str) -> str | None:

@@ -37,7 +37,8 @@ _CLOSED: Mapping[str, Mapping[str, Sequence[str]]] = {
     "model_calls": {"status": ["STARTED", "COMPLETED", "FAILED", "ABANDONED"]},
     "tool_calls": {
         "status": [
-            "REQUESTED", "WAITING", "STARTED", "COMPLETED", "FAILED", "DENIED", "INTERRUPTED", "NOT_RUN", "OUTCOME_UNKNOWN",
+            "REQUESTED", "WAITING", "STARTED", "COMPLETED", "FAILED", "DENIED", "INTERRUPTED", "NOT_RUN",
+            "OUTCOME_UNKNOWN",
         ],
         "approval_outcome": _DECIDED,
     },

@@ -283,21 +283,24 @@ def _interruptible(cursor: Cursor, work: Callable[[Cursor], T]) -> T:
     """Do the work in a thread: a DuckDB call in the main thread often does not hear Ctrl-C."""
     results: list[T] = []
     errors: list[BaseException] = []
+    done = threading.Event()  # join() of Python 3.11 takes an interrupted wait for the thread's end
 
     def run() -> None:
         try:
             results.append(work(cursor))
         except BaseException as error:  # carried over to whoever waits below
             errors.append(error)
+        finally:
+            done.set()
 
-    worker = threading.Thread(target=run, name="agentflex-query")
-    worker.start()
+    threading.Thread(target=run, name="agentflex-query").start()
     try:
-        while worker.is_alive():
-            worker.join(0.05)
+        while not done.wait(1.0):
+            pass
     except KeyboardInterrupt:
         cursor.interrupt()
-        worker.join()
+        while not done.wait(0.05):
+            cursor.interrupt()  # again: the first one may have come before there was anything to stop
         raise
     if errors:
         raise errors[0]

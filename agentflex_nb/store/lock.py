@@ -43,7 +43,8 @@ class LabLock:
             StoreError: the folder does not allow a lock file.
         """
         with _taking:
-            if any(lock.lab == _identity(lab) or lock.path == _beside(lab) for lock in _held if lock.is_held):
+            here = _identity(lab)
+            if any(lock.is_held and (lock.path == _beside(lab) or (here and lock.lab == here)) for lock in _held):
                 raise LabLockedError(str(lab), "this process", "use the lab that is open here, or close it first")
             lock = cls(_beside(lab), _locked(lab))
             lock._sign()
