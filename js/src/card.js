@@ -17,7 +17,11 @@ export function makeCard(d, line, question) {
   const gone = h("div", { class: "afx-how" });
   const code = h("pre", { class: "afx-code", text: d.code, hidden: true });
   const buttons = d.buttons.map((button) => {
-    const element = h("button", { type: "button", class: `afx-button afx-${button.verb}${button.primary ? " afx-primary" : ""}`, text: button.label });
+    const element = h("button", {
+      type: "button",
+      class: `afx-button afx-${button.verb}${button.primary ? " afx-primary" : ""}`,
+      text: button.label,
+    });
     element.addEventListener("click", () => {
       const said = body.answer(button.verb);
       if (said) line.press(button.verb, question(), said);
@@ -70,9 +74,21 @@ const BODIES = { approval, unknown, form, text };
 
 function reasonField(draft) {
   const id = freshId();
-  const input = h("input", { id, type: "text", placeholder: "Reason, if you reject it", autocomplete: "off", maxlength: 2000, on: { input: (event) => (draft.reason = event.target.value) } });
+  const input = h("input", {
+    id,
+    type: "text",
+    placeholder: "Reason, if you reject it",
+    autocomplete: "off",
+    maxlength: 2000,
+    on: { input: (event) => (draft.reason = event.target.value) },
+  });
   /** @type {any} */ (input).value = draft.reason;
-  return h("div", { class: "afx-reason" }, h("label", { for: id, class: "afx-hidden", text: "Reason, if you reject it" }), input);
+  return h(
+    "div",
+    { class: "afx-reason" },
+    h("label", { for: id, class: "afx-hidden", text: "Reason, if you reject it" }),
+    input,
+  );
 }
 
 const draftOf = (line, question, make) => {
@@ -93,7 +109,12 @@ function unknown(d, line) {
   const id = freshId();
   const area = h("textarea", { id, rows: 2, on: { input: (event) => (draft.result = event.target.value) } });
   /** @type {any} */ (area).value = draft.result;
-  const known = h("div", { class: "afx-field" }, h("label", { for: id, class: "afx-label", text: "Its result, if you know it" }), area);
+  const known = h(
+    "div",
+    { class: "afx-field" },
+    h("label", { for: id, class: "afx-label", text: "Its result, if you know it" }),
+    area,
+  );
   return {
     element: h("div", {}, known, reasonField(draft)),
     answer(verb) {
@@ -108,7 +129,12 @@ function unknown(d, line) {
 
 function text(d, line) {
   const draft = draftOf(line, d.question, () => ({ text: "" }));
-  const area = h("textarea", { rows: 2, "aria-label": d.title, placeholder: "Your answer", on: { input: (event) => (draft.text = event.target.value) } });
+  const area = h("textarea", {
+    rows: 2,
+    "aria-label": d.title,
+    placeholder: "Your answer",
+    on: { input: (event) => (draft.text = event.target.value) },
+  });
   /** @type {any} */ (area).value = draft.text;
   return {
     element: area,

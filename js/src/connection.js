@@ -71,7 +71,11 @@ export function connect(model) {
     const about = question?.question ?? "";
     if (line.pressed.has(about)) return;
     presses += 1;
-    const pressed = { press: `${Date.now().toString(36)}.${presses}.${Math.random().toString(36).slice(2)}`, busy: false, verb };
+    const pressed = {
+      press: `${Date.now().toString(36)}.${presses}.${Math.random().toString(36).slice(2)}`,
+      busy: false,
+      verb,
+    };
     line.pressed.set(about, pressed);
     tell();
     if (!send({ kind: "press", verb, question: about, asked: question?.asked, press: pressed.press, ...data })) {

@@ -27,13 +27,18 @@ export function describe(line, now) {
     figures: figures(state, now),
     tokens: tokens(state.tokens),
     prompt: state.prompt,
-    dropped: state.dropped ? `${grouped(state.dropped)} earlier items are left out: lab.events(turn=…) has them all.` : "",
+    dropped: state.dropped
+      ? `${grouped(state.dropped)} earlier items are left out: lab.events(turn=…) has them all.`
+      : "",
     error: state.error && { kind: state.error.kind, message: state.error.message },
     foot: state.foot,
     live: !state.terminal && !state.blocked,
     cancel: state.terminal
       ? null
-      : { label: cancel === "idle" || cancel === "refused" ? "Cancel" : "Cancelling…", disabled: line.gone || state.cancelling || (cancel !== "idle" && cancel !== "refused") },
+      : {
+          label: cancel === "idle" || cancel === "refused" ? "Cancel" : "Cancelling…",
+          disabled: line.gone || state.cancelling || (cancel !== "idle" && cancel !== "refused"),
+        },
     cards: state.questions.map((question) => describeCard(line, question)),
     notices: notices(line, state),
   };
@@ -70,11 +75,17 @@ export function describeCard(line, question) {
     code: question.in_code,
     buttons: question.offers.map((verb, n) => ({
       verb,
-      label: verb === "approve" && question.code === "OUTCOME_UNKNOWN" ? "Run again" : BUTTONS[verb] ?? verb,
+      label: verb === "approve" && question.code === "OUTCOME_UNKNOWN" ? "Run again" : (BUTTONS[verb] ?? verb),
       primary: n === 0,
     })),
     disabled: line.gone || (phase !== "idle" && phase !== "refused"),
-    word: line.gone ? "" : { sending: "Sending…", busy: "The kernel is busy: your answer is queued, and taken when the running cell has ended.", sent: "On its way…" }[phase] ?? "",
+    word: line.gone
+      ? ""
+      : ({
+          sending: "Sending…",
+          busy: "The kernel is busy: your answer is queued, and taken when the running cell has ended.",
+          sent: "On its way…",
+        }[phase] ?? ""),
     refusal: refused ? { message: refusalText(refused), errors: refused.errors } : null,
     gone: line.gone ? "The kernel is gone. Open the lab in a new one, and answer there:" : "",
   };
@@ -98,7 +109,8 @@ function notices(line, state) {
     .filter(([question, told]) => told.phase === "refused" && !open.has(question))
     .map(([, told]) => refusalText(told));
   if (line.foreign) late.push("This page was loaded with another version of the panel: reload it.");
-  if (line.gone && !state.terminal && !state.questions.length) late.push("The kernel is gone: this is the last it said.");
+  if (line.gone && !state.terminal && !state.questions.length)
+    late.push("The kernel is gone: this is the last it said.");
   return late;
 }
 
@@ -110,7 +122,13 @@ export function describeItem(item, now) {
     case "text":
       return { text: item.text, rest: item.rest, done: item.ended !== null };
     case "reasoning":
-      return { text: item.text, rest: item.rest, done: item.ended !== null, label: item.ended ? "Reasoning" : "Reasoning…", took: took(item, now) };
+      return {
+        text: item.text,
+        rest: item.rest,
+        done: item.ended !== null,
+        label: item.ended ? "Reasoning" : "Reasoning…",
+        took: took(item, now),
+      };
     case "call":
       return {
         state: item.state,
@@ -122,7 +140,10 @@ export function describeItem(item, now) {
         took: took(item, now),
         progress: item.state === "running" ? item.progress : null,
         result: item.result,
-        more: item.result_length > item.result.length ? `… the first ${grouped(item.result.length)} of ${grouped(item.result_length)} characters` : "",
+        more:
+          item.result_length > item.result.length
+            ? `… the first ${grouped(item.result.length)} of ${grouped(item.result_length)} characters`
+            : "",
         problem: item.problem,
       };
     case "answered":

@@ -12,8 +12,10 @@ export function h(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (name === "class") element.className = value;
     else if (name === "text") element.textContent = value;
-    else if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : String(value));
+    else if (name === "on")
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   return element;
@@ -26,7 +28,9 @@ export function say(node, text) {
 
 /** @param {[string, string][]} pairs names and values, as a table */
 export function pairsTable(pairs) {
-  const rows = pairs.map(([name, value]) => h("tr", {}, h("th", { scope: "row", text: name }), h("td", { text: value })));
+  const rows = pairs.map(([name, value]) =>
+    h("tr", {}, h("th", { scope: "row", text: name }), h("td", { text: value })),
+  );
   return h("table", { class: "afx-fields" }, h("tbody", {}, ...rows));
 }
 

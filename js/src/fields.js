@@ -13,7 +13,12 @@ import { freshId, h, say } from "./dom.js";
 export function drawForm(part, raw) {
   const places = new Map(); // pointer -> { error, input }
   const general = h("div", { class: "afx-fault", role: "alert" });
-  const element = h("div", { class: "afx-form" }, general, field(part, "", { get: () => raw, set: () => {} }, places, true));
+  const element = h(
+    "div",
+    { class: "afx-form" },
+    general,
+    field(part, "", { get: () => raw, set: () => {} }, places, true),
+  );
   return {
     element,
     mark(errors) {
@@ -59,17 +64,41 @@ function field(part, pointer, slot, places, bare = false) {
       input.removeAttribute("aria-invalid");
     });
   }
-  const label = part.title ? h("label", { for: input && id, class: "afx-label" }, part.title, part.required || part.kind === "boolean" || (part.initial ?? null) !== null ? "" : h("span", { class: "afx-soft", text: " optional" })) : null;
-  const hint = h("div", { class: "afx-hint", id: `${id}-hint`, text: [part.description, limits(part)].filter(Boolean).join(" ") });
+  const label = part.title
+    ? h(
+        "label",
+        { for: input && id, class: "afx-label" },
+        part.title,
+        part.required || part.kind === "boolean" || (part.initial ?? null) !== null
+          ? ""
+          : h("span", { class: "afx-soft", text: " optional" }),
+      )
+    : null;
+  const hint = h("div", {
+    class: "afx-hint",
+    id: `${id}-hint`,
+    text: [part.description, limits(part)].filter(Boolean).join(" "),
+  });
   const inline = part.kind === "boolean";
-  return h("div", { class: inline ? "afx-field afx-inline" : "afx-field" }, ...(inline ? [drawn.element, label] : [label, drawn.element]), hint.textContent ? hint : null, error);
+  return h(
+    "div",
+    { class: inline ? "afx-field afx-inline" : "afx-field" },
+    ...(inline ? [drawn.element, label] : [label, drawn.element]),
+    hint.textContent ? hint : null,
+    error,
+  );
 }
 
 function group(part, pointer, slot, places, bare) {
   const error = h("div", { class: "afx-fault" });
   if (!bare) places.set(pointer, { error, input: null });
   const inner = part.fields.map(({ key, plan }) =>
-    field(plan, `${pointer}/${escaped(key)}`, { get: () => slot.get().get(key), set: (value) => slot.get().set(key, value) }, places),
+    field(
+      plan,
+      `${pointer}/${escaped(key)}`,
+      { get: () => slot.get().get(key), set: (value) => slot.get().set(key, value) },
+      places,
+    ),
   );
   if (bare) return h("div", { class: "afx-fieldset" }, ...inner);
   const hint = part.description ? h("div", { class: "afx-hint", text: part.description }) : null;
@@ -84,14 +113,28 @@ const typed = (slot) => ({ input: (event) => slot.set(event.target.value) });
 function text(part, _pointer, slot) {
   const { minLength, maxLength, pattern, format } = part.schema;
   const attributes = { minlength: minLength, maxlength: maxLength, pattern, on: typed(slot) };
-  const input = part.input === "area" ? h("textarea", { rows: 4, ...attributes }) : h("input", { type: part.input, step: part.input === "datetime-local" ? 1 : null, autocomplete: format === "email" ? "email" : "off", ...attributes });
+  const input =
+    part.input === "area"
+      ? h("textarea", { rows: 4, ...attributes })
+      : h("input", {
+          type: part.input,
+          step: part.input === "datetime-local" ? 1 : null,
+          autocomplete: format === "email" ? "email" : "off",
+          ...attributes,
+        });
   /** @type {any} */ (input).value = slot.get();
   return { element: input, input };
 }
 
 function number(part, _pointer, slot) {
   // a text input: a number input reports "" for what it cannot read, and changes its value when the page scrolls
-  const input = h("input", { type: "text", inputmode: part.whole ? "numeric" : "decimal", autocomplete: "off", class: "afx-number", on: typed(slot) });
+  const input = h("input", {
+    type: "text",
+    inputmode: part.whole ? "numeric" : "decimal",
+    autocomplete: "off",
+    class: "afx-number",
+    on: typed(slot),
+  });
   /** @type {any} */ (input).value = slot.get();
   return { element: input, input };
 }
@@ -103,8 +146,18 @@ function boolean(_part, _pointer, slot) {
 }
 
 function choice(part, _pointer, slot) {
-  const options = part.options.map((option, n) => h("option", { value: n, text: option === null ? "none" : typeof option === "string" ? option : JSON.stringify(option) }));
-  const input = h("select", { on: { change: (event) => slot.set(event.target.value), input: () => {} } }, h("option", { value: "", text: part.required ? "Choose…" : "" }), ...options);
+  const options = part.options.map((option, n) =>
+    h("option", {
+      value: n,
+      text: option === null ? "none" : typeof option === "string" ? option : JSON.stringify(option),
+    }),
+  );
+  const input = h(
+    "select",
+    { on: { change: (event) => slot.set(event.target.value), input: () => {} } },
+    h("option", { value: "", text: part.required ? "Choose…" : "" }),
+    ...options,
+  );
   /** @type {any} */ (input).value = slot.get();
   return { element: input, input };
 }
@@ -114,7 +167,13 @@ function fixed(part) {
 }
 
 function json(_part, _pointer, slot) {
-  const input = h("textarea", { rows: 4, class: "afx-json", spellcheck: "false", placeholder: "JSON", on: typed(slot) });
+  const input = h("textarea", {
+    rows: 4,
+    class: "afx-json",
+    spellcheck: "false",
+    placeholder: "JSON",
+    on: typed(slot),
+  });
   /** @type {any} */ (input).value = slot.get();
   return { element: input, input };
 }
@@ -127,7 +186,12 @@ function maybe(part, pointer, slot, places) {
   const toggle = (on) => {
     slot.get().given = on;
     forget(places, pointer);
-    if (on) opened.replaceChildren(inner.kind === "object" ? group(inner, pointer, innerSlot, places, true) : array(inner, pointer, innerSlot, places).element);
+    if (on)
+      opened.replaceChildren(
+        inner.kind === "object"
+          ? group(inner, pointer, innerSlot, places, true)
+          : array(inner, pointer, innerSlot, places).element,
+      );
     else opened.replaceChildren();
   };
   const input = h("input", { type: "checkbox", on: { change: (event) => toggle(event.target.checked) } });
@@ -143,7 +207,12 @@ function forget(places, pointer) {
 function array(part, pointer, slot, places) {
   const list = h("div", { class: "afx-list" });
   const { minItems = 0, maxItems = Infinity } = part.schema;
-  const add = h("button", { type: "button", class: "afx-button afx-small", text: "Add", on: { click: () => change((raw) => raw.push(initial(part.inner)), true) } });
+  const add = h("button", {
+    type: "button",
+    class: "afx-button afx-small",
+    text: "Add",
+    on: { click: () => change((raw) => raw.push(initial(part.inner)), true) },
+  });
   const change = (edit, focusLast) => {
     edit(slot.get());
     draw();
@@ -154,9 +223,21 @@ function array(part, pointer, slot, places) {
     list.replaceChildren(
       ...slot.get().map((_, n) => {
         const entry = { get: () => slot.get()[n], set: (value) => (slot.get()[n] = value) };
-        const remove = h("button", { type: "button", class: "afx-button afx-small", "aria-label": `Remove entry ${n + 1}`, title: "Remove", text: "×", on: { click: () => change((raw) => raw.splice(n, 1), false) } });
+        const remove = h("button", {
+          type: "button",
+          class: "afx-button afx-small",
+          "aria-label": `Remove entry ${n + 1}`,
+          title: "Remove",
+          text: "×",
+          on: { click: () => change((raw) => raw.splice(n, 1), false) },
+        });
         remove.toggleAttribute("disabled", slot.get().length <= minItems && part.required);
-        const inner = field({ ...part.inner, required: true, title: part.inner.kind === "object" ? `${n + 1}` : "" }, `${pointer}/${n}`, entry, places);
+        const inner = field(
+          { ...part.inner, required: true, title: part.inner.kind === "object" ? `${n + 1}` : "" },
+          `${pointer}/${n}`,
+          entry,
+          places,
+        );
         inner.querySelector("input, textarea, select")?.setAttribute("aria-label", `${part.title} ${n + 1}`);
         return h("div", { class: "afx-entry" }, inner, remove);
       }),
@@ -170,7 +251,8 @@ function array(part, pointer, slot, places) {
 /** The limits of a part in words. */
 function limits({ kind, schema }) {
   if (!schema || !["text", "number", "array"].includes(kind)) return "";
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minItems, maxItems, minLength, maxLength } = schema;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minItems, maxItems, minLength, maxLength } =
+    schema;
   const said = [
     minimum !== undefined && `at least ${minimum}`,
     maximum !== undefined && `at most ${maximum}`,

@@ -7,7 +7,14 @@
  */
 
 const DEEPEST = 8; // levels of nested objects; a schema that contains itself ends as JSON text
-const INPUTS = { date: "date", "date-time": "datetime-local", email: "email", time: "time", uri: "url", password: "password" };
+const INPUTS = {
+  date: "date",
+  "date-time": "datetime-local",
+  email: "email",
+  time: "time",
+  uri: "url",
+  password: "password",
+};
 
 /**
  * @typedef {object} Plan one part of a form
@@ -29,14 +36,25 @@ const INPUTS = { date: "date", "date-time": "datetime-local", email: "email", ti
 /** @param {any} schema @param {any} [root] @returns {Plan} */
 export function plan(schema, root = schema, { title = "", required = true, depth = 0 } = {}) {
   const part = resolve(schema, root);
-  const common = { title: part.title ?? title, description: part.description ?? "", required, initial: part.default, schema: part };
+  const common = {
+    title: part.title ?? title,
+    description: part.description ?? "",
+    required,
+    initial: part.default,
+    schema: part,
+  };
   const json = { ...common, kind: /** @type {const} */ ("json") };
   if (depth > DEEPEST) return json;
   const below = (inner, more = {}) => plan(inner, root, { depth: depth + 1, ...more });
 
   if ("const" in part) return { ...common, kind: "const", value: part.const };
   if (Array.isArray(part.enum)) return { ...common, kind: "choice", options: part.enum };
-  const choices = part.anyOf ?? part.oneOf ?? (Array.isArray(part.type) ? part.type.map((type) => ({ ...part, type, title: undefined, description: undefined, default: undefined })) : null);
+  const choices =
+    part.anyOf ??
+    part.oneOf ??
+    (Array.isArray(part.type)
+      ? part.type.map((type) => ({ ...part, type, title: undefined, description: undefined, default: undefined }))
+      : null);
   if (choices) {
     const rest = choices.filter((choice) => resolve(choice, root).type !== "null");
     if (rest.length === 1 && rest.length < choices.length) {
@@ -74,8 +92,16 @@ export function plan(schema, root = schema, { title = "", required = true, depth
 
 /** What may be null: an empty input says so; an object or a list gets a box to tick. */
 function orNull(common, inner) {
-  if (inner.kind === "object" || inner.kind === "array") return { ...common, kind: /** @type {const} */ ("maybe"), inner };
-  const known = { ...inner, ...common, schema: inner.schema, description: common.description || inner.description, required: false, nullable: true };
+  if (inner.kind === "object" || inner.kind === "array")
+    return { ...common, kind: /** @type {const} */ ("maybe"), inner };
+  const known = {
+    ...inner,
+    ...common,
+    schema: inner.schema,
+    description: common.description || inner.description,
+    required: false,
+    nullable: true,
+  };
   return inner.kind === "boolean" ? { ...known, kind: /** @type {const} */ ("choice"), options: [true, false] } : known;
 }
 
@@ -91,7 +117,11 @@ function resolve(schema, root, hops = 0) {
 
 function follow(reference, root) {
   if (!reference.startsWith("#")) return null;
-  const steps = reference.slice(1).split("/").slice(1).map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
+  const steps = reference
+    .slice(1)
+    .split("/")
+    .slice(1)
+    .map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
   return steps.reduce((found, step) => (found && Object.hasOwn(found, step) ? found[step] : null), root);
 }
 
@@ -112,10 +142,17 @@ export function initial(part, value = part.initial) {
   switch (part.kind) {
     case "object":
       // entries, not properties: a field may be called __proto__
-      return new Map(part.fields.map(({ key, plan: inner }) => [key, initial(inner, known && Object.hasOwn(value, key) ? value[key] : inner.initial)]));
+      return new Map(
+        part.fields.map(({ key, plan: inner }) => [
+          key,
+          initial(inner, known && Object.hasOwn(value, key) ? value[key] : inner.initial),
+        ]),
+      );
     case "array":
       if (Array.isArray(value)) return value.map((entry) => initial(part.inner, entry));
-      return Array.from({ length: part.required ? Math.min(part.schema.minItems ?? 0, 20) : 0 }, () => initial(part.inner));
+      return Array.from({ length: part.required ? Math.min(part.schema.minItems ?? 0, 20) : 0 }, () =>
+        initial(part.inner),
+      );
     case "maybe":
       return { given: known, inner: initial(part.inner, known ? value : part.inner.initial) };
     case "boolean":
@@ -146,7 +183,10 @@ export function read(part, raw, pointer = "") {
   const missing = () => (part.nullable ? good(null) : part.required ? fault("Please fill this in.") : good(undefined));
   switch (part.kind) {
     case "object": {
-      const found = part.fields.map(({ key, plan: inner }) => [key, read(inner, raw.get(key), `${pointer}/${escaped(key)}`)]);
+      const found = part.fields.map(({ key, plan: inner }) => [
+        key,
+        read(inner, raw.get(key), `${pointer}/${escaped(key)}`),
+      ]);
       const errors = found.flatMap(([, { errors }]) => errors);
       const entries = found.filter(([, { value }]) => value !== undefined).map(([key, { value }]) => [key, value]);
       const empty = entries.length === 0 && !part.required && errors.length === 0;
@@ -168,7 +208,8 @@ export function read(part, raw, pointer = "") {
       const said = raw.trim();
       if (said === "") return missing();
       const number = Number(said);
-      if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(said) || !Number.isFinite(number)) return fault("This is not a number.");
+      if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(said) || !Number.isFinite(number))
+        return fault("This is not a number.");
       return part.whole && !Number.isInteger(number) ? fault("This must be a whole number.") : good(number);
     }
     case "json":

@@ -107,15 +107,32 @@ function render({ model, el }) {
 /** What surrounds the items: head, log, cards, foot. */
 function frame(line) {
   const word = h("span");
-  const status = h("span", { class: "afx-status", role: "status", "aria-live": "polite" }, h("span", { class: "afx-dot" }), word);
+  const status = h(
+    "span",
+    { class: "afx-status", role: "status", "aria-live": "polite" },
+    h("span", { class: "afx-dot" }),
+    word,
+  );
   const agent = h("strong", { class: "afx-agent" });
   const figures = h("span", { class: "afx-figures" });
-  const cancel = h("button", { type: "button", class: "afx-button afx-cancel", text: "Cancel", on: { click: () => line.press("cancel") } });
+  const cancel = h("button", {
+    type: "button",
+    class: "afx-button afx-cancel",
+    text: "Cancel",
+    on: { click: () => line.press("cancel") },
+  });
   const prompt = h("div", { class: "afx-prompt", hidden: true });
   const dropped = h("div", { class: "afx-note", hidden: true });
   const items = h("div");
   const error = h("div", { class: "afx-note afx-error", role: "alert", hidden: true });
-  const log = h("div", { class: "afx-log", role: "log", "aria-live": "off", "aria-label": "What happened in this turn", tabindex: 0 }, prompt, dropped, items, error);
+  const log = h(
+    "div",
+    { class: "afx-log", role: "log", "aria-live": "off", "aria-label": "What happened in this turn", tabindex: 0 },
+    prompt,
+    dropped,
+    items,
+    error,
+  );
   const cards = h("div", { class: "afx-cards" });
   const notices = h("div", { class: "afx-notices", role: "alert" });
   const foot = h("div", { class: "afx-foot" });

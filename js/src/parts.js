@@ -62,7 +62,13 @@ function reasoning() {
   const took = h("span", { class: "afx-took" });
   const rest = h("div", { class: "afx-rest" });
   const element = /** @type {HTMLDetailsElement} */ (
-    h("details", { class: "afx-reasoning", open: true }, h("summary", {}, label, " ", took), h("pre", {}, stream.node), rest)
+    h(
+      "details",
+      { class: "afx-reasoning", open: true },
+      h("summary", {}, label, " ", took),
+      h("pre", {}, stream.node),
+      rest,
+    )
   );
   let done = false;
   return {

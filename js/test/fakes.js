@@ -50,8 +50,22 @@ export const stateOf = (more = {}) => ({
 });
 
 export const snapshotOf = (n, items = [], state = {}) => ({ v: 1, kind: "snapshot", n, state: stateOf(state), items });
-export const patchOf = (n, { put = [], grown = [], ...state } = {}) => ({ v: 1, kind: "patch", n, state: stateOf(state), put, grown });
-export const textItem = (key, text, ended = null) => ({ key, is: "text", text, rest: "", began: "2026-01-01T00:00:00+00:00", ended });
+export const patchOf = (n, { put = [], grown = [], ...state } = {}) => ({
+  v: 1,
+  kind: "patch",
+  n,
+  state: stateOf(state),
+  put,
+  grown,
+});
+export const textItem = (key, text, ended = null) => ({
+  key,
+  is: "text",
+  text,
+  rest: "",
+  began: "2026-01-01T00:00:00+00:00",
+  ended,
+});
 export const grownBy = (key, at, piece, ended = null) => ({ key, at, piece, rest: "", ended });
 
 export const questionOf = (more = {}) => ({
@@ -71,4 +85,10 @@ export const questionOf = (more = {}) => ({
   ...more,
 });
 
-export const waiting = (...questions) => ({ status: "WAITING_FOR_APPROVAL", word: "Waiting for approval", tone: "waiting", blocked: true, questions });
+export const waiting = (...questions) => ({
+  status: "WAITING_FOR_APPROVAL",
+  word: "Waiting for approval",
+  tone: "waiting",
+  blocked: true,
+  questions,
+});

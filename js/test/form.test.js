@@ -7,7 +7,12 @@ const filled = (schema, edit = () => {}) => {
   edit(raw);
   return read(part, raw);
 };
-const object = (properties, required = Object.keys(properties), more = {}) => ({ type: "object", properties, required, ...more });
+const object = (properties, required = Object.keys(properties), more = {}) => ({
+  type: "object",
+  properties,
+  required,
+  ...more,
+});
 
 describe("what pydantic emits", () => {
   test.each([
@@ -49,7 +54,9 @@ describe("what pydantic emits", () => {
   });
 
   test("definitions are followed, with what stands beside the reference", () => {
-    const schema = object({ to: { $ref: "#/$defs/Address", description: "Where it goes" } }, ["to"], { $defs: { Address: { title: "Address", ...object({ city: { type: "string" } }) } } });
+    const schema = object({ to: { $ref: "#/$defs/Address", description: "Where it goes" } }, ["to"], {
+      $defs: { Address: { title: "Address", ...object({ city: { type: "string" } }) } },
+    });
 
     const [{ plan: to }] = plan(schema).fields;
 
@@ -58,7 +65,10 @@ describe("what pydantic emits", () => {
   });
 
   test("a schema that contains itself ends as JSON", () => {
-    const schema = { $ref: "#/$defs/Node", $defs: { Node: object({ next: { anyOf: [{ $ref: "#/$defs/Node" }, { type: "null" }] } }, []) } };
+    const schema = {
+      $ref: "#/$defs/Node",
+      $defs: { Node: object({ next: { anyOf: [{ $ref: "#/$defs/Node" }, { type: "null" }] } }, []) },
+    };
     let part = plan(schema);
     let levels = 0;
     while (part.kind === "object" || part.kind === "maybe") {
@@ -71,19 +81,33 @@ describe("what pydantic emits", () => {
   });
 
   test("a reference that goes in a circle ends", () => {
-    expect(plan({ $ref: "#/$defs/A", $defs: { A: { $ref: "#/$defs/B" }, B: { $ref: "#/$defs/A" } } }).kind).toBe("json");
+    expect(plan({ $ref: "#/$defs/A", $defs: { A: { $ref: "#/$defs/B" }, B: { $ref: "#/$defs/A" } } }).kind).toBe(
+      "json",
+    );
   });
 });
 
 describe("what is read", () => {
   test("defaults stand in the form and are submitted", () => {
-    const schema = object({ n: { type: "integer", default: 3 }, s: { type: "string", default: "x" }, b: { type: "boolean", default: true }, l: { type: "array", items: { type: "string" }, default: ["a"] }, e: { enum: ["p", "q"], default: "q" } }, []);
+    const schema = object(
+      {
+        n: { type: "integer", default: 3 },
+        s: { type: "string", default: "x" },
+        b: { type: "boolean", default: true },
+        l: { type: "array", items: { type: "string" }, default: ["a"] },
+        e: { enum: ["p", "q"], default: "q" },
+      },
+      [],
+    );
 
     expect(filled(schema)).toEqual({ value: { n: 3, s: "x", b: true, l: ["a"], e: "q" }, errors: [] });
   });
 
   test("what is optional and empty is left out; what is due is marked by its pointer", () => {
-    const schema = object({ due: { type: "string" }, free: { type: "string" }, "a/b~c": { type: "integer" } }, ["due", "a/b~c"]);
+    const schema = object({ due: { type: "string" }, free: { type: "string" }, "a/b~c": { type: "integer" } }, [
+      "due",
+      "a/b~c",
+    ]);
 
     const { value, errors } = filled(schema);
 
@@ -97,7 +121,9 @@ describe("what is read", () => {
     ["1e3", 1000],
     ["-2", -2],
   ])("the integer %o is %o", (said, value) => {
-    expect(filled({ type: "object", properties: { n: { type: "integer" } } }, (raw) => raw.set("n", said)).value).toEqual({ n: value });
+    expect(
+      filled({ type: "object", properties: { n: { type: "integer" } } }, (raw) => raw.set("n", said)).value,
+    ).toEqual({ n: value });
   });
 
   test.each(["3.5", "three", "0x10", "NaN", "Infinity", "1,5"])("%o is no integer", (said) => {
@@ -121,7 +147,9 @@ describe("what is read", () => {
   });
 
   test("a moment is submitted with its zone", () => {
-    const { value } = filled(object({ at: { type: "string", format: "date-time" } }), (raw) => raw.set("at", "2026-03-01T12:00"));
+    const { value } = filled(object({ at: { type: "string", format: "date-time" } }), (raw) =>
+      raw.set("at", "2026-03-01T12:00"),
+    );
 
     expect(value.at).toMatch(/^2026-0[23]-\d\dT\d\d:\d\d:00\.000Z$/);
   });
@@ -133,7 +161,9 @@ describe("what is read", () => {
   });
 
   test("a field called __proto__ is a field", () => {
-    const schema = JSON.parse('{"type":"object","properties":{"__proto__":{"type":"string"}},"required":["__proto__"]}');
+    const schema = JSON.parse(
+      '{"type":"object","properties":{"__proto__":{"type":"string"}},"required":["__proto__"]}',
+    );
 
     const { value } = filled(schema, (raw) => raw.set("__proto__", "x"));
 

@@ -34,7 +34,9 @@ test.each([
 ])("%s does not get through", (_, text) => {
   const box = html(text);
 
-  expect(box.querySelectorAll("script, img, form, input, button, style, iframe, svg, math, picture, video").length).toBe(0);
+  expect(
+    box.querySelectorAll("script, img, form, input, button, style, iframe, svg, math, picture, video").length,
+  ).toBe(0);
   for (const element of box.querySelectorAll("*")) {
     for (const { name, value } of element.attributes) {
       expect(["href", "target", "rel", "align", "start", "type", "title", "lang", "dir"]).toContain(name);

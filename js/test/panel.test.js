@@ -65,18 +65,78 @@ describe("text", () => {
 
   test("no text from outside becomes HTML, wherever it stands", () => {
     const evil = "<img src=x onerror=hurt()>";
-    const call = { key: 0, is: "call", call: "c", name: evil, state: "failed", sign: "✗", arguments: [[evil, evil]], raw: evil, progress: null, result: evil, result_length: 900, problem: evil, began: null, ended: null };
+    const call = {
+      key: 0,
+      is: "call",
+      call: "c",
+      name: evil,
+      state: "failed",
+      sign: "✗",
+      arguments: [[evil, evil]],
+      raw: evil,
+      progress: null,
+      result: evil,
+      result_length: 900,
+      problem: evil,
+      began: null,
+      ended: null,
+    };
     const others = [
       { key: 1, is: "reasoning", text: evil, rest: evil, began: null, ended: null },
-      { key: 2, is: "answered", question: "q", about: evil, word: "Approved", at: "2026-01-01T00:00:00+00:00", by: evil, via: "", reason: evil, fields: [[evil, evil]] },
+      {
+        key: 2,
+        is: "answered",
+        question: "q",
+        about: evil,
+        word: "Approved",
+        at: "2026-01-01T00:00:00+00:00",
+        by: evil,
+        via: "",
+        reason: evil,
+        fields: [[evil, evil]],
+      },
       { key: 3, is: "note", level: "error", text: evil, at: null },
       { ...textItem(4, evil) },
     ];
-    const schema = { type: "object", properties: { a: { type: "string", title: evil, description: evil }, [evil]: { enum: [evil] } } };
-    const form = questionOf({ question: "q2", type: "USER_INPUT", form: evil, schema, message: evil, offers: ["submit"] });
-    const state = { ...waiting(questionOf({ message: evil, reason: evil, tool: evil, arguments: [[evil, evil]], metadata: [[evil, evil]] }), form), agent: evil, prompt: evil, foot: evil, error: { kind: evil, message: evil } };
+    const schema = {
+      type: "object",
+      properties: { a: { type: "string", title: evil, description: evil }, [evil]: { enum: [evil] } },
+    };
+    const form = questionOf({
+      question: "q2",
+      type: "USER_INPUT",
+      form: evil,
+      schema,
+      message: evil,
+      offers: ["submit"],
+    });
+    const state = {
+      ...waiting(
+        questionOf({ message: evil, reason: evil, tool: evil, arguments: [[evil, evil]], metadata: [[evil, evil]] }),
+        form,
+      ),
+      agent: evil,
+      prompt: evil,
+      foot: evil,
+      error: { kind: evil, message: evil },
+    };
 
-    const { el } = shown(snapshotOf(0, [call, ...others], { ...state, answering: { q2: { press: "", phase: "refused", reason: "INVALID", message: evil, by: "", at: null, errors: [{ pointer: "/a", message: evil }] } } }));
+    const { el } = shown(
+      snapshotOf(0, [call, ...others], {
+        ...state,
+        answering: {
+          q2: {
+            press: "",
+            phase: "refused",
+            reason: "INVALID",
+            message: evil,
+            by: "",
+            at: null,
+            errors: [{ pointer: "/a", message: evil }],
+          },
+        },
+      }),
+    );
 
     expect(el.querySelector("img")).toBeNull();
     expect(el.textContent.split(evil).length).toBeGreaterThan(15);
@@ -91,7 +151,9 @@ describe("answers", () => {
     painted();
     button(el, "Approve").click();
 
-    expect(presses(model)).toEqual([{ kind: "press", verb: "approve", question: "T1.1.0", asked: 7, press: expect.any(String) }]);
+    expect(presses(model)).toEqual([
+      { kind: "press", verb: "approve", question: "T1.1.0", asked: 7, press: expect.any(String) },
+    ]);
     expect(button(el, "Approve").disabled).toBe(true);
     expect(button(el, "Reject").disabled).toBe(true);
   });
@@ -147,7 +209,15 @@ describe("answers", () => {
     const { model, el } = shown(snapshotOf(0, [], waiting(questionOf())));
     button(el, "Approve").click();
     const { press } = presses(model)[0];
-    const refused = { press, phase: "refused", reason: "ALREADY_RESOLVED", message: "was answered", by: "bob", at: "2026-01-01T10:00:00+00:00", errors: [] };
+    const refused = {
+      press,
+      phase: "refused",
+      reason: "ALREADY_RESOLVED",
+      message: "was answered",
+      by: "bob",
+      at: "2026-01-01T10:00:00+00:00",
+      errors: [],
+    };
 
     model.receive(patchOf(1, { answering: { "T1.1.0": refused } }));
     painted();
@@ -159,7 +229,15 @@ describe("answers", () => {
   test("what is refused can be pressed again", () => {
     const { model, el } = shown(snapshotOf(0, [], waiting(questionOf())));
     button(el, "Approve").click();
-    const refused = { press: presses(model)[0].press, phase: "refused", reason: "INVALID", message: "no", by: "", at: null, errors: [] };
+    const refused = {
+      press: presses(model)[0].press,
+      phase: "refused",
+      reason: "INVALID",
+      message: "no",
+      by: "",
+      at: null,
+      errors: [],
+    };
     model.receive(patchOf(1, { ...waiting(questionOf()), answering: { "T1.1.0": refused } }));
     painted();
 
@@ -169,7 +247,9 @@ describe("answers", () => {
   });
 
   test("an outcome that nobody knows: run again, reject, or the result itself", () => {
-    const { model, el } = shown(snapshotOf(0, [], waiting(questionOf({ code: "OUTCOME_UNKNOWN", offers: ["approve", "reject", "supply"] }))));
+    const { model, el } = shown(
+      snapshotOf(0, [], waiting(questionOf({ code: "OUTCOME_UNKNOWN", offers: ["approve", "reject", "supply"] }))),
+    );
     const area = el.querySelector("textarea");
     area.value = "it was sent";
     area.dispatchEvent(new Event("input"));
@@ -181,7 +261,9 @@ describe("answers", () => {
   });
 
   test("a plain question is answered with text, and not with nothing", () => {
-    const { model, el } = shown(snapshotOf(0, [], waiting(questionOf({ type: "USER_INPUT", tool: "", offers: ["submit"] }))));
+    const { model, el } = shown(
+      snapshotOf(0, [], waiting(questionOf({ type: "USER_INPUT", tool: "", offers: ["submit"] }))),
+    );
     button(el, "Submit").click();
     expect(presses(model)).toEqual([]);
     const area = el.querySelector("textarea");
@@ -215,7 +297,11 @@ describe("answers", () => {
 });
 
 describe("forms", () => {
-  const schema = { type: "object", properties: { city: { type: "string", title: "City" }, tags: { type: "array", items: { type: "string" } } }, required: ["city"] };
+  const schema = {
+    type: "object",
+    properties: { city: { type: "string", title: "City" }, tags: { type: "array", items: { type: "string" } } },
+    required: ["city"],
+  };
   const question = questionOf({ type: "USER_INPUT", form: "address", schema, offers: ["submit"] });
   const type = (el, text) => {
     const input = el.querySelector("input[type=text]");
@@ -239,13 +325,33 @@ describe("forms", () => {
     const { model, el } = shown(snapshotOf(0, [], waiting(question)));
     type(el, "Atlantis");
     button(el, "Submit").click();
-    const errors = [{ pointer: "/city", message: "no such city" }, { pointer: "", message: "too much" }];
+    const errors = [
+      { pointer: "/city", message: "no such city" },
+      { pointer: "", message: "too much" },
+    ];
 
-    model.receive(patchOf(1, { ...waiting(question), answering: { "T1.1.0": { press: presses(model)[0].press, phase: "refused", reason: "INVALID", message: "", by: "", at: null, errors } } }));
+    model.receive(
+      patchOf(1, {
+        ...waiting(question),
+        answering: {
+          "T1.1.0": {
+            press: presses(model)[0].press,
+            phase: "refused",
+            reason: "INVALID",
+            message: "",
+            by: "",
+            at: null,
+            errors,
+          },
+        },
+      }),
+    );
     painted();
 
     const input = el.querySelector("input[type=text]");
-    expect(document.getElementById(input.getAttribute("aria-describedby").split(" ")[0]).textContent).toBe("no such city");
+    expect(document.getElementById(input.getAttribute("aria-describedby").split(" ")[0]).textContent).toBe(
+      "no such city",
+    );
     expect(el.querySelector(".afx-form > .afx-fault").textContent).toBe("too much");
     expect(input.value).toBe("Atlantis");
   });
@@ -256,7 +362,10 @@ describe("forms", () => {
     button(el, "Add").click();
     button(el, "Add").click();
     const [first, second] = el.querySelectorAll(".afx-entry input");
-    for (const [input, text] of [[first, "a"], [second, "b"]]) {
+    for (const [input, text] of [
+      [first, "a"],
+      [second, "b"],
+    ]) {
       input.value = text;
       input.dispatchEvent(new Event("input"));
     }

@@ -9,7 +9,11 @@ const after = (...messages) => {
 
 describe("taking messages", () => {
   test("patches in order grow the text", () => {
-    const [picture, became] = after(snapshotOf(0), patchOf(1, { put: [textItem(0, "he")] }), patchOf(2, { grown: [grownBy(0, 2, "llo")] }));
+    const [picture, became] = after(
+      snapshotOf(0),
+      patchOf(1, { put: [textItem(0, "he")] }),
+      patchOf(2, { grown: [grownBy(0, 2, "llo")] }),
+    );
 
     expect(became).toEqual(["taken", "taken", "taken"]);
     expect(picture.items.get(0).text).toBe("hello");
@@ -32,7 +36,12 @@ describe("taking messages", () => {
   });
 
   test("a snapshot mends a gap, and an older one is not taken", () => {
-    const [picture, became] = after(snapshotOf(0), patchOf(4), snapshotOf(5, [textItem(0, "hello")]), snapshotOf(3, [textItem(0, "he")]));
+    const [picture, became] = after(
+      snapshotOf(0),
+      patchOf(4),
+      snapshotOf(5, [textItem(0, "hello")]),
+      snapshotOf(3, [textItem(0, "he")]),
+    );
 
     expect(became).toEqual(["taken", "gap", "taken", "old"]);
     expect(picture.items.get(0).text).toBe("hello");
@@ -51,7 +60,10 @@ describe("taking messages", () => {
   });
 
   test("items that were dropped at the front go", () => {
-    const [picture] = after(snapshotOf(0, [textItem(0, "a"), textItem(1, "b")]), patchOf(1, { put: [textItem(2, "c")], dropped: 2 }));
+    const [picture] = after(
+      snapshotOf(0, [textItem(0, "a"), textItem(1, "b")]),
+      patchOf(1, { put: [textItem(2, "c")], dropped: 2 }),
+    );
 
     expect([...picture.items.keys()]).toEqual([2]);
   });

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -33,6 +33,7 @@ from agentflex_nb.testing import play
 from agentflex_nb.widgets.items import View
 from agentflex_nb.widgets.view import show_all
 
+Kind = TypeVar("Kind")
 ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 ASK = Verdict(strictness=Strictness.ASK, message="refund 120.0?", reason="over 50")
 
@@ -57,6 +58,13 @@ class Shop:
 
     def view(self, *inputs: Input, turn_id: str = "t1", streaming: bool = True) -> View:
         return show_all(View(turn_id=turn_id), self.events(*inputs, turn_id=turn_id, streaming=streaming))
+
+    @staticmethod
+    def only(view: View, kind: type[Kind]) -> Kind:
+        """The one item of this kind."""
+        found = [item for item in view.items if isinstance(item, kind)]
+        assert len(found) == 1, found
+        return found[0]
 
     @staticmethod
     def text(piece: str) -> Input:

@@ -2,33 +2,18 @@
 
 from dataclasses import replace
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agentflex_nb.core.errors import ErrorSummary
-from agentflex_nb.core.frozen import FrozenDict
 from agentflex_nb.core.inputs import (
     AgentResumeCommand,
     Cancel,
     ModelFailed,
     Proceed,
     Suspend,
-    ToolFailed,
-    ToolProgressed,
     ToolReturned,
 )
 from agentflex_nb.core.machine import AgentStatus, replay
-from agentflex_nb.core.verdicts import ALLOWED, Strictness, Verdict
-from agentflex_nb.widgets import items
 from agentflex_nb.widgets.items import Answered, Call, CallState, Level, Note, Prose, ProseKind, Step, View
 from agentflex_nb.widgets.view import ran_for, show, show_all
-
-
-def only(view, kind):
-    found = [item for item in view.items if isinstance(item, kind)]
-    assert len(found) == 1, found
-    return found[0]
 
 
 def test_text_and_reasoning_are_blocks_of_their_own_and_end_with_the_reply(shop):
@@ -41,42 +26,13 @@ def test_text_and_reasoning_are_blocks_of_their_own_and_end_with_the_reply(shop)
 def test_without_streaming_the_text_comes_with_the_reply(shop):
     view = shop.view(Proceed(), shop.reply("All at once."), streaming=False)
 
-    assert only(view, Prose).text == "All at once."
+    assert shop.only(view, Prose).text == "All at once."
 
 
 def test_a_streamed_reply_is_shown_once(shop):
     view = shop.view(Proceed(), shop.text("Hello."), shop.reply("Hello."))
 
-    assert only(view, Prose).text == "Hello."
-
-
-def test_a_call_goes_from_written_to_done(shop):
-    inputs = shop.looked_up()
-    call = {
-        n: only(
-            shop.view(*inputs[:n], shop.call_piece(0, "lookup", '{"or')) if n == 4 else shop.view(*inputs[:n]), Call
-        )
-        for n in (4, 5, 6, 7, 8)
-    }
-
-    assert [call[n].state for n in call] == ["writing", "ready", "running", "running", "done"]
-    assert (call[4].name, call[4].raw) == ("lookup", '{"or')
-    assert call[5].arguments == (("order", "O-1"),)
-    assert (call[7].progress.message, call[7].progress.percent, call[7].progress.fields) == (
-        "reading",
-        50,
-        (("rows", "7"),),
-    )
-    assert (call[8].result, call[8].result_length) == ('{"amount": 120}', 15)
-    assert call[8].ended > call[8].began
-
-
-def test_a_call_that_was_seen_being_written_keeps_its_place(shop):
-    written = shop.view(Proceed(), shop.text("a"), shop.call_piece(0, "lookup", "{"))
-    whole = shop.view(Proceed(), shop.text("a"), shop.call_piece(0, "lookup", "{"), shop.reply("a", ("lookup", {})))
-
-    assert only(whole, Call).key == only(written, Call).key
-    assert only(whole, Call).call_id == "t1.1.0"
+    assert shop.only(view, Prose).text == "Hello."
 
 
 def test_steps_are_numbered_and_timed(shop):
@@ -111,7 +67,7 @@ def test_a_question_holds_what_is_needed_to_decide(shop):
 def test_who_answered_stays_visible(shop):
     view = shop.view(*shop.approved())
 
-    answer = only(view, Answered)
+    answer = shop.only(view, Answered)
     assert (answer.command_type, answer.by, answer.via, answer.about) == ("APPROVE_TOOL", "bob", "panel", "refund")
     assert view.questions == ()
     assert view.status is AgentStatus.COMPLETED
@@ -127,7 +83,7 @@ def test_a_rejection_shows_its_reason_and_the_call_as_denied(shop):
     )
 
     call = [item for item in view.items if isinstance(item, Call)][-1]
-    assert only(view, Answered).reason == "over the limit"
+    assert shop.only(view, Answered).reason == "over the limit"
     assert (call.state, call.problem) == (CallState.DENIED, "over the limit")
 
 
@@ -164,7 +120,7 @@ def test_a_form_holds_its_schema(shop):
 def test_submitted_data_is_shown(shop):
     view = shop.view(*shop.formed(), AgentResumeCommand.user_input("t1.1.0", {"city": "Paris"}))
 
-    answer = only(view, Answered)
+    answer = shop.only(view, Answered)
     assert (answer.about, answer.fields) == ("address", (("city", "Paris"),))
 
 
@@ -174,35 +130,15 @@ def test_a_plain_question_and_its_answer(shop):
     view = shop.view(*asked, AgentResumeCommand.user_input("q1", "Monday"))
 
     assert shop.view(*asked).questions[0].message == "Which day?"
-    assert (only(view, Answered).about, only(view, Answered).fields) == ("Which day?", (("", "Monday"),))
-
-
-def test_a_policy_that_denies_says_why(shop):
-    no = Verdict(strictness=Strictness.DENY, code="LIMIT", message="not today", reason="the limit is 50")
-
-    view = shop.view(Proceed(), shop.reply("", ("refund", {})), shop.checked(_1_0=no))
-
-    assert (only(view, Call).state, only(view, Call).problem) == (CallState.DENIED, "the limit is 50")
-
-
-def test_a_tool_that_failed_says_why(shop):
-    error = ErrorSummary(kind="TimeoutError", message="no answer")
-    view = shop.view(
-        Proceed(),
-        shop.reply("", ("lookup", {})),
-        shop.checked(_1_0=ALLOWED),
-        ToolFailed("t1.1.0", error, "Error: no answer"),
-    )
-
-    assert (only(view, Call).state, only(view, Call).problem) == (CallState.FAILED, "TimeoutError: no answer")
+    assert (shop.only(view, Answered).about, shop.only(view, Answered).fields) == ("Which day?", (("", "Monday"),))
 
 
 def test_what_was_streamed_before_the_model_failed_stays_with_the_failure_after_it(shop):
     """E14"""
     view = shop.view(Proceed(), shop.text("half an ans"), ModelFailed(error=ErrorSummary(kind="Cut", message="gone")))
 
-    assert only(view, Prose).text == "half an ans"
-    assert (only(view, Note).level, only(view, Note).text) == (
+    assert shop.only(view, Prose).text == "half an ans"
+    assert (shop.only(view, Note).level, shop.only(view, Note).text) == (
         Level.ERROR,
         "The model call failed (attempt 1): Cut: gone",
     )
@@ -216,7 +152,7 @@ def test_after_cancel_nothing_is_answerable_or_running(shop):
     assert view.status is AgentStatus.CANCELLED
     assert view.questions == ()
     assert {item.state for item in view.items if isinstance(item, Call)} == {CallState.DONE, CallState.UNFINISHED}
-    assert only(view, Note).text == "Cancellation requested: changed my mind"
+    assert shop.only(view, Note).text == "Cancellation requested: changed my mind"
 
 
 def test_a_cancellation_that_waits_for_a_safe_point_shows(shop):
@@ -254,62 +190,3 @@ def test_the_status_is_that_of_the_log_after_every_event(shop):
     for n, event in enumerate(events, 1):
         view = show(view, event)
         assert view.status is replay(events[:n])
-
-
-def test_a_note_in_the_middle_of_a_text_ends_the_block(shop):
-    view = shop.view(Proceed(), shop.text("a"), Cancel(), shop.text("b"))
-
-    assert [item.text for item in view.items if isinstance(item, Prose)] == ["a", "b"]
-    assert [item.ended is not None for item in view.items if isinstance(item, Prose)] == [True, False]
-
-
-@given(st.lists(st.text(max_size=8), max_size=30))
-def test_any_split_of_the_text_gives_the_same_text(shop, pieces):
-    view = shop.view(Proceed(), *[shop.text(piece) for piece in pieces])
-
-    assert "".join(item.text for item in view.items if isinstance(item, Prose)) == "".join(pieces)
-
-
-def test_a_long_text_is_cut_at_its_room_and_its_length_is_told(shop):
-    """K20"""
-    view = shop.view(Proceed(), *[shop.text("x" * 50_000)] * 4)
-
-    assert (len(only(view, Prose).text), only(view, Prose).length) == (items.BLOCK, 200_000)
-
-
-def test_all_texts_of_a_turn_together_are_bounded(shop):
-    """K20"""
-    rounds = [
-        said
-        for n in range(1, 20)
-        for said in (
-            Proceed(),
-            shop.text("x" * 50_000),
-            shop.reply("", ("lookup", {})),
-            shop.checked(**{f"_{n}_0": ALLOWED}),
-            ToolReturned(f"t1.{n}.0", "y" * 1_000_000),
-        )
-    ]
-
-    view = shop.view(*rounds)
-
-    assert view.shown <= items.TURN + 19 * items.LEAST
-    assert sum(len(item.result) for item in view.items if isinstance(item, Call)) <= 19 * 2_100
-    assert {item.result_length for item in view.items if isinstance(item, Call)} == {1_000_000}
-
-
-def test_the_oldest_items_of_an_endless_turn_are_dropped_and_counted(shop):
-    alternating = [shop.text("t") if n % 2 else shop.reasoning("r") for n in range(items.ITEMS + 50)]
-
-    view = shop.view(Proceed(), *alternating)
-
-    assert len(view.items) == items.ITEMS
-    assert view.dropped == 51  # the step's own item among them
-    assert [item.key for item in view.items] == list(range(51, 51 + items.ITEMS))
-
-
-@pytest.mark.parametrize(("percent", "shown"), [(50, 50.0), (-1, 0.0), (250, 100.0), ("half", None), (None, None)])
-def test_a_percentage_is_shown_where_it_is_one(shop, percent, shown):
-    view = shop.view(*shop.looked_up()[:6], ToolProgressed("t1.1.0", "m", FrozenDict(percent=percent)))
-
-    assert only(view, Call).progress.percent == shown
