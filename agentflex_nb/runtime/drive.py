@@ -2,14 +2,14 @@
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 from ..core.effects import Effect
 from ..core.errors import ErrorSummary, InvalidAgentError
 from ..core.frozen import well_formed
 from ..core.inputs import Cancel, Input, ModelFailed, Proceed, StepFailed, Streamed
 from ..core.machine import AgentStatus
+from ..core.messages import NO_USAGE, Usage
 from ..core.turn import Turn
 from .agent import Agent
 from .beat import BEAT
@@ -38,9 +38,8 @@ class Drive(Scribe):
         self.agent = agent
         self.raises: BaseException | None = None
         """A middleware's own error, raised to the caller if it ended the turn."""
-        self.reply: ReplyAssembler | None = None
-        """What the model says, while it is asked."""
         self._text = TextBeat(means.options.text_beat)
+        self._reply: ReplyAssembler | None = None
         self._stopped = False
         self._next_poll = means.monotonic() + _CANCEL_POLL
         self._context = contextvars.copy_context()
@@ -80,14 +79,22 @@ class Drive(Scribe):
                 self.say_if_runs(StepFailed(summary(error)))
             raise
 
-    @contextmanager
-    def performing(self) -> Iterator[None]:
+    def performing(self) -> honoured:
         """A block in which user code runs, and the stop button is honoured."""
-        with honoured():
-            if self._stopped:
-                self._stopped = False
-                raise KeyboardInterrupt
-            yield
+        if self._stopped:
+            self._stopped = False
+            raise KeyboardInterrupt
+        return honoured()
+
+    def begin_reply(self) -> ReplyAssembler:
+        """The model is asked: what it will say."""
+        self._reply = ReplyAssembler(now=self.means.clock)
+        return self._reply
+
+    def end_reply(self) -> Usage:
+        """The model has answered, or failed; the tokens of the reply, as far as they are known."""
+        reply, self._reply = self._reply, None
+        return reply.usage if reply is not None else NO_USAGE
 
     def stream(self, pieces: Sequence[Streamed]) -> None:
         """Say the pieces that the text beat lets go, in order with those that the beat sends."""
@@ -121,10 +128,10 @@ class Drive(Scribe):
         if not self.runs:
             return
         self._write_streamed(self._text.flush())
-        if self.reply is not None:
+        if self._reply is not None:
             self.write(Cancel(reason=why))
             error = ErrorSummary(kind="KeyboardInterrupt", message=why, code="CANCELLED")
-            self.write(ModelFailed(error=error, usage=self.reply.usage))
+            self.write(ModelFailed(error=error, usage=self.end_reply()))
         else:
             super().interrupt(why)
 

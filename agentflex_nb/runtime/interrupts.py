@@ -76,8 +76,11 @@ class honoured:
             _Button.held = self._was
 
 
+_MAIN = threading.main_thread().ident
+
+
 def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+    return threading.get_ident() == _MAIN
 
 
 def _press(number: int, frame: FrameType | None) -> None:

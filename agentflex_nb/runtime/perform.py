@@ -57,16 +57,15 @@ def perform(drive: Drive, effect: Effect) -> Input:
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
     own: list[BaseException] = []
+    fresh = [drive.begin_reply()]
 
     def inner(request: ModelRequest) -> ModelReplied:
-        drive.reply = ReplyAssembler(now=drive.means.clock)  # anew, should a middleware proceed twice
         try:
-            return _stream(drive, request, drive.reply)
+            return _stream(drive, request, fresh.pop() if fresh else drive.begin_reply())  # some proceed twice
         except BaseException as error:
             own.append(error)
             raise
 
-    drive.reply = ReplyAssembler(now=drive.means.clock)
     try:
         with drive.performing():
             reply: Input = _reply(chain(drive.agent.middlewares, "around_model", inner)(request))
@@ -77,8 +76,8 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
         if not own or own[-1] is not error:
             drive.raises = error  # a middleware's own error reaches the caller
         code = "CANCELLED" if isinstance(error, _Cancelled) else ""
-        reply = ModelFailed(error=summary(error, code), usage=drive.reply.usage)
-    drive.reply = None
+        reply = ModelFailed(error=summary(error, code), usage=drive.end_reply())
+    drive.end_reply()
     return reply
 
 

@@ -123,8 +123,9 @@ class Mailbox:
                 return
             self._busy = threading.get_ident()
         try:
-            while (entry := self._take()) is not None:
-                entry[0].tell(entry[1])
+            while self._has_more():
+                publisher, event = self._waiting.popleft()  # nobody else takes while this thread is busy
+                publisher.tell(event)
         except BaseException:
             with self._lock:
                 self._rest()
@@ -136,12 +137,14 @@ class Mailbox:
             if self._busy not in (None, threading.get_ident()):
                 self._idle.wait_for(lambda: self._busy is None, timeout)
 
-    def _take(self) -> tuple[Publisher, AgentEvent] | None:
-        with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._rest()
-            return None
+    def _has_more(self) -> bool:
+        if self._waiting:
+            return True
+        with self._lock:  # what is posted from now on is for the next one who drains
+            if not self._waiting:
+                self._rest()
+                return False
+        return True
 
     def _rest(self) -> None:
         self._busy = None
@@ -150,7 +153,7 @@ class Mailbox:
 
 def _call(listener: AgentEventListener, event: AgentEvent) -> None:
     left = listener(event)
-    if inspect.iscoroutine(left):
+    if left is not None and inspect.iscoroutine(left):
         left.close()
         raise InvalidAgentError(f"listener {listener!r} returned a coroutine", "nothing", _TO_LOOP)
 

@@ -134,8 +134,7 @@ class AgentRunner:
             InvalidValueError: an input that is no message, or metadata that is no JSON.
         """
         with held():
-            drive = self._turns.open(agent, input, conversation_id, options)
-            drive.known.release(drive)
+            drive = self._turns.open(agent, input, conversation_id, options, takes=False)
         return AgentTurn(self, drive.known)
 
     def run(

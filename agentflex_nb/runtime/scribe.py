@@ -7,10 +7,10 @@ Rule 3: the stop button waits while something is written or told.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ..core.advance import advance, pick_up
 from ..core.agent import AgentDefinition
@@ -112,23 +112,17 @@ class Scribe:
         self._unsaved_since = 0.0
         self.broken: Exception | None = None
         """What made an end of this scribe: nothing can be said through it any more."""
-        self.thread: int | None = None
-        """The thread that drives the turn, if this is a drive."""
+        self.thread: int | None = threading.get_ident()
+        """The thread that has taken the turn to drive it; None while it is handed over to another one."""
 
     @property
     def runs(self) -> bool:
         """Whether the turn can still be moved from here."""
         return self.broken is None and self.turn.status in RUNNABLE
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> "_Writing":
         """A block in which the turn is this thread's to write; then listeners hear of what was written."""
-        with held():
-            try:
-                with self.known.lock:
-                    yield
-            finally:
-                self.publish()
+        return _Writing(self)
 
     def say(self, *said: Input) -> None:
         """Tell the turn something, save what must be saved, and publish what happened.
@@ -217,6 +211,26 @@ class Scribe:
             raise
         self._reserved = reserved
         self._unsaved.clear()
+
+
+class _Writing:
+    """See `Scribe.writing`; a class, because it is entered some ten times a step."""
+
+    __slots__ = ("_held", "_scribe")
+
+    def __init__(self, scribe: Scribe) -> None:
+        self._held, self._scribe = held(), scribe
+
+    def __enter__(self) -> None:
+        self._held.__enter__()
+        self._scribe.known.lock.acquire()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._scribe.known.lock.release()
+        try:
+            self._scribe.publish()
+        finally:
+            self._held.__exit__(*raised)
 
 
 def _taken_up(stored: StoredTurn, known: KnownTurn) -> Turn:

@@ -104,19 +104,26 @@ class Turns:
     # -- driving -------------------------------------------------------------------------------------------------------
 
     def open(
-        self, agent: Agent | str, said: Said, conversation_id: str | None, options: AgentTurnOptions | None
+        self,
+        agent: Agent | str,
+        said: Said,
+        conversation_id: str | None,
+        options: AgentTurnOptions | None,
+        *,
+        takes: bool = True,
     ) -> Drive:
-        """A new turn, saved, with a drive that has taken it."""
+        """A new turn, saved, with a drive that has taken it, if it `takes`."""
         agent = self._loader.load_active(agent) if isinstance(agent, str) else self._loader.register(agent)
         means, now = self._means, self._means.clock()
         id = self._new_id(now)
         start = opened(means.store, agent, said, id=id, now=now, conversation_id=conversation_id, options=options)
         blank = Turn(identity=start.turn.identity)
         known = self._registry.know(blank)
+        drive = Drive(means, agent, StoredTurn(turn=blank), known)
         with known.lock:
             if known.turn is not blank:
                 raise VersionConflictError(id, blank.version, known.turn.version)
-            drive = known.drive = Drive(means, agent, StoredTurn(turn=blank), known)
+            known.drive = drive if takes else None
         try:
             drive.begin(start)
         except BaseException:
@@ -169,6 +176,7 @@ class Turns:
 
     def finish_elsewhere(self, drive: Drive) -> None:
         """The same, in a worker thread; returns at once."""
+        drive.thread = None
         try:
             in_thread(partial(self.finish, drive), f"agentflex-turn-{drive.turn.id[-6:]}")
         except BaseException:
