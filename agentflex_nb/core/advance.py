@@ -73,8 +73,15 @@ def pick_up(turn: Turn, reserved: int, logged: int) -> Turn:
     newest = turn.numbered(max(reserved, logged, turn.sequence))
     if turn.status not in (AgentStatus.READY, AgentStatus.RUNNING) or turn.step_open or logged <= turn.sequence:
         return newest
-    # Between two steps the next thing that happens is that one begins: its beginning was logged, and never saved.
-    return replace(newest, status=AgentStatus.RUNNING, step_count=turn.step_count + 1, step_open=True)
+    # Between two steps the next thing that happens is that one begins: its beginning was logged, and never saved. With
+    # the first step the turn itself began; when exactly, the log tells.
+    return replace(
+        newest,
+        status=AgentStatus.RUNNING,
+        step_count=turn.step_count + 1,
+        step_open=True,
+        started_at=turn.started_at or turn.identity.created_at,
+    )
 
 
 def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime) -> Advance:
@@ -131,8 +138,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
 def _begin(story: Story) -> None:
     if story.started_at is None:
         story.started_at = story.now
-        if story.status is AgentStatus.READY:  # else its log says so: it was picked up after a crash
-            story.tell(EventType.TURN_STARTED)
+        story.tell(EventType.TURN_STARTED)
 
 
 def _proceed(story: Story) -> Advance:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .agent import ToolErrorStrategy
 from .effects import CheckCalls, RunTool
-from .ending import cancelled, fail
+from .ending import abandon, cancelled, fail
 from .errors import ErrorSummary
 from .event_data import error_data
 from .events import EventType
@@ -84,8 +84,11 @@ def progressed(story: Story, pending: PendingCall, message: str, data: FrozenDic
 
 def asked(story: Story, pending: PendingCall, question: Question) -> Advance:
     """A running tool needs a form: it stops, and runs again from its start with the data."""
+    if story.cancel:
+        abandon(story, ErrorSummary(kind="Cancelled", message=story.cancel.reason, code="CANCELLED"))
+        return cancelled(story)
     story.put(replace(pending, started=False, cleared=False, asks=question))
-    return work(story)
+    return _ask(story)
 
 
 def form_question(pending: PendingCall, key: str, message: str, description: str, schema: FrozenDict) -> Question:

@@ -10,7 +10,7 @@ from .frozen import FrozenDict, freeze
 from .inputs import ApproveTool, Command, Continue, ExternalResult, RejectTool, Retry, UserInput
 from .machine import SuspensionType
 from .turn import Answer, PendingCall, Question, Turn
-from .verdicts import Strictness, Verdict
+from .verdicts import ALLOWED, Strictness, Verdict
 
 OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 REJECTED = "REJECTED"
@@ -115,8 +115,9 @@ def answered(pending: PendingCall, command: Command) -> PendingCall:
     match command:
         case ApproveTool():
             return replace(pending, approved=True, started=False, cleared=False)
-        case RejectTool(reason=reason, metadata=metadata):
-            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=metadata)
+        case RejectTool(reason=reason):
+            judged = pending.verdict or ALLOWED  # its metadata is the policy's, for the model; a person's is not
+            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=judged.metadata)
             return replace(pending, verdict=no)
         case UserInput(data=data) if isinstance(data, FrozenDict):
             return replace(pending, form_data=data, asks=None)
