@@ -38,7 +38,6 @@ _CLOSED: Mapping[str, Mapping[str, Sequence[str]]] = {
     "tool_calls": {
         "status": [
             "REQUESTED", "WAITING", "STARTED", "COMPLETED", "FAILED", "DENIED", "INTERRUPTED", "NOT_RUN",
-            "OUTCOME_UNKNOWN",
         ],
         "approval_outcome": _DECIDED,
     },
@@ -103,8 +102,7 @@ def frame(
 
 
 def _columns(archive: Archive, source: str) -> list[str]:
-    asked = "select column_name from information_schema.columns where table_name = ? order by ordinal_position"
-    return [column for (column,) in archive.rows(asked, [source]) if column not in _INNER]
+    return [column for column in archive.query(f"from {source} limit 0").column_names if column not in _INNER]
 
 
 def _conditions(where: Where | None, params: Sequence[Any], known: list[str]) -> tuple[list[str], list[Any]]:

@@ -35,7 +35,7 @@ def load(archive: Archive, turn_ids: Sequence[str]) -> list[StoredTurn]:
     messages = {id: [decode_message(_text(row[1:])) for row in rows] for id, rows in groupby(used, lambda row: row[0])}
     named = {json.loads(state)["identity"].get("instructions", "") for _, state, *_ in heads} - {""}
     found = archive.rows(sql("read_messages"), {"hashes": sorted(named)})
-    instructions = {row[0]: _text(row) for row in found}
+    instructions = {row[0]: _text(row[1:]) for row in found}
     return [
         StoredTurn(
             turn=decode_turn(state, messages.get(turn_id, ()), instructions.get),
@@ -78,8 +78,8 @@ def length_of(archive: Archive, conversation_id: str) -> int:
 
 
 def _text(row: Sequence[Any]) -> str:
-    """The text of a message, from a row of table messages."""
-    *columns, body = row[1:]
+    """The text of a message, from a row of table messages without its hash."""
+    *columns, body = row
     if body is not None:
         return str(body)
     parts = [

@@ -18,6 +18,7 @@ from agentflex_nb.core.inputs import (
     ModelFailed,
     ModelReplied,
     Proceed,
+    StepFailed,
     Suspend,
     ToolAsked,
     ToolFailed,
@@ -270,17 +271,17 @@ def test_a_tool_that_asks_for_a_form_counts_the_time_that_it_ran(tale):
     assert call == {"status": "COMPLETED", "starts": 2, "ms": 5_000}
 
 
-def test_a_call_that_its_turn_left_behind_is_not_run_or_unknown(tale):
+@pytest.mark.parametrize(
+    "ending", [StepFailed(ErrorSummary(kind="RuntimeError", message="in a middleware")), Interrupted("stop")]
+)
+def test_a_call_that_its_turn_left_behind_says_whether_it_had_started(tale, ending):
     """X3."""
     tale.say(Proceed(), both("refund", "refund"), CallsChecked({"t1.1.0": ALLOWED, "t1.1.1": ASK}))
-    assert tale.turn.status is AgentStatus.RUNNING
-    while not tale.turn.pending[0].started:
-        tale.say(CallsChecked({"t1.1.0": ALLOWED}))
-    tale.say(Interrupted("stop"))
+    tale.say(CallsChecked({"t1.1.0": ALLOWED}), ending)
 
-    assert [tuple(row.values()) for row in tale.rows("call_index, status, finished_at", "tool_calls")] == [
-        (1, "OUTCOME_UNKNOWN", None),
-        (2, "NOT_RUN", None),
+    assert [tuple(row.values()) for row in tale.rows("call_index, status, starts, approval_outcome", "tool_calls")] == [
+        (1, "INTERRUPTED", 1, None),
+        (2, "NOT_RUN", 0, None),
     ]
 
 

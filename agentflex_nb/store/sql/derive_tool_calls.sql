@@ -68,8 +68,8 @@ select
     case
         when settled is not null then settled.type[6:]
         when waits then 'WAITING'
-        when ended.turn_id is not null then if(starts > 0, 'OUTCOME_UNKNOWN', 'NOT_RUN')
-        else if(starts > 0, 'STARTED', 'REQUESTED')
+        when starts > 0 then 'STARTED'
+        else if(ended.turn_id is null, 'REQUESTED', 'NOT_RUN')
     end as status,
     coalesce(approval_outcome, if(settled.type = 'TOOL_DENIED', 'DENIED', null)) as approval_outcome,
     coalesce(starts, 0) as starts,

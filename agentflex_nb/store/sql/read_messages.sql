@@ -1,2 +1,4 @@
 -- Messages by hash.
-select * from messages where hash in (select unnest($hashes))
+select replace(hash::varchar, '-', '') as hash, messages.* exclude (hash)
+from messages
+where hash in (select unnest($hashes)::uuid)

@@ -2,7 +2,7 @@
 insert into messages
 with new as (
     select hash, any_value(body) as body
-    from live_messages
+    from (select hash::uuid as hash, body from live_messages)
     anti join messages using (hash)
     group by hash
 ), read as (
