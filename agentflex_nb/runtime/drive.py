@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ..core.effects import Effect
 from ..core.errors import ErrorSummary, InvalidAgentError
 from ..core.frozen import well_formed
-from ..core.inputs import Cancel, Input, ModelFailed, Proceed, StepFailed, Streamed
+from ..core.inputs import Cancel, Input, Proceed, StepFailed, Streamed
 from ..core.machine import AgentStatus
-from ..core.messages import NO_USAGE, Usage
 from ..core.turn import Turn
 from .agent import Agent
 from .beat import BEAT
@@ -17,7 +16,7 @@ from .interrupts import honoured
 from .middleware import chain
 from .ports import StoredTurn
 from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe
-from .stream import ReplyAssembler, TextBeat
+from .stream import TextBeat
 from .workers import in_thread
 
 __all__ = ["AgentRunnerOptions", "Drive", "Perform", "summary"]
@@ -39,7 +38,6 @@ class Drive(Scribe):
         self.raises: BaseException | None = None
         """A middleware's own error, raised to the caller if it ended the turn."""
         self._text = TextBeat(means.options.text_beat)
-        self._reply: ReplyAssembler | None = None
         self._stopped = False
         self._next_poll = means.monotonic() + _CANCEL_POLL
         self._context = contextvars.copy_context()
@@ -86,16 +84,6 @@ class Drive(Scribe):
             raise KeyboardInterrupt
         return honoured()
 
-    def begin_reply(self) -> ReplyAssembler:
-        """The model is asked: what it will say."""
-        self._reply = ReplyAssembler(now=self.means.clock)
-        return self._reply
-
-    def end_reply(self) -> Usage:
-        """The model has answered, or failed; the tokens of the reply, as far as they are known."""
-        reply, self._reply = self._reply, None
-        return reply.usage if reply is not None else NO_USAGE
-
     def stream(self, pieces: Sequence[Streamed]) -> None:
         """Say the pieces that the text beat lets go, in order with those that the beat sends."""
         if pieces:
@@ -124,15 +112,9 @@ class Drive(Scribe):
         return self.turn.cancel is not None
 
     def interrupt(self, why: str) -> None:
-        """The stop button. Text that has come is told first, and a model call that is left is told as failed."""
-        if not self.runs:
-            return
-        self._write_streamed(self._text.flush())
-        if self._reply is not None:
-            self.write(Cancel(reason=why))
-            error = ErrorSummary(kind="KeyboardInterrupt", message=why, code="CANCELLED")
-            self.write(ModelFailed(error=error, usage=self.end_reply()))
-        else:
+        """The stop button. Text that has come is told first."""
+        if self.runs:
+            self._write_streamed(self._text.flush())
             super().interrupt(why)
 
     def publish(self) -> None:

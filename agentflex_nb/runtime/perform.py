@@ -23,7 +23,7 @@ from ..core.inputs import (
     ToolProgressed,
     ToolReturned,
 )
-from ..core.messages import ToolCall
+from ..core.messages import NO_USAGE, ToolCall
 from ..core.model import ModelDelta, ModelRequest
 from ..core.verdicts import ALLOWED, Strictness, ToolApprovalDecision, Verdict, stricter
 from .context import AgentToolContext, entered, left
@@ -56,28 +56,28 @@ def perform(drive: Drive, effect: Effect) -> Input:
 
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
-    own: list[BaseException] = []
-    fresh = [drive.begin_reply()]
+    own: set[int] = set()  # ids, not the errors: those would hold the frame that holds them
+    replies: list[ReplyAssembler] = []
 
     def inner(request: ModelRequest) -> ModelReplied:
+        replies.append(ReplyAssembler(now=drive.means.clock))  # one each time that a middleware proceeds
         try:
-            return _stream(drive, request, fresh.pop() if fresh else drive.begin_reply())  # some proceed twice
+            return _stream(drive, request, replies[-1])
         except BaseException as error:
-            own.append(error)
+            own.add(id(error))
             raise
 
     try:
         with drive.performing():
-            reply: Input = _reply(chain(drive.agent.middlewares, "around_model", inner)(request))
+            reply = _reply(chain(drive.agent.middlewares, "around_model", inner)(request))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         drive.flush_text()
-        if not own or own[-1] is not error:
+        if id(error) not in own:
             drive.raises = error  # a middleware's own error reaches the caller
         code = "CANCELLED" if isinstance(error, _Cancelled) else ""
-        reply = ModelFailed(error=summary(error, code), usage=drive.end_reply())
-    drive.end_reply()
+        return ModelFailed(error=summary(error, code), usage=replies[-1].usage if replies else NO_USAGE)
     return reply
 
 
@@ -153,7 +153,7 @@ def _decision(said: Any, tool: Tool) -> Verdict:
 def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Input:
     tool, turn = drive.agent.tools[call.name], drive.turn
     identity = turn.identity
-    own: list[BaseException] = []
+    own: set[int] = set()
 
     def report(message: str, data: FrozenDict) -> None:
         drive.say_late(ToolProgressed(call.id, message, data))
@@ -176,7 +176,7 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
         try:
             return _awaited(tool.function(**tool.check(call.arguments)))
         except BaseException as error:
-            own.append(error)
+            own.add(id(error))
             raise
 
     token = entered(context)
@@ -188,7 +188,7 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
     except BaseException as error:
         if (form := _form_asked_for(error)) is not None:
             return _asked(drive, call, form, str(getattr(error, "message", "")))
-        if not own or own[-1] is not error:
+        if id(error) not in own:
             drive.raises = error
         told = summary(error)
         return ToolFailed(call.id, told, f"Error: {told.kind}: {told.message}")

@@ -80,7 +80,7 @@ class Tool:
         """
         return self._arguments.check(arguments)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were no tool."""
         return self.function(*args, **kwargs)
 
