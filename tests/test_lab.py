@@ -147,6 +147,20 @@ def test_a_second_process_is_told_who_holds_the_lab(lab):
     assert "held by" in other.stderr
 
 
+@pytest.mark.parametrize(("path", "left"), [("lab.duckdb", ["lab.duckdb"]), (":memory:", [])])
+def test_a_script_that_ends_without_a_close_leaves_a_lab_at_rest(tmp_path, path, left):
+    code = f"""
+import agentflex_nb as af
+lab = af.Lab({path!r})
+print(lab.run(af.Agent("a", model=af.ScriptedModel("hello")), "hi").status)
+"""
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "COMPLETED\n", "")
+    assert [file.name for file in tmp_path.iterdir()] == left
+
+
 def test_a_lab_in_memory_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with af.Lab(display=False) as lab:

@@ -167,6 +167,18 @@ class AgentTurn:
         command = AgentResumeCommand.external_result(self._pick(call_id), result, error=error, **self._signed(metadata))
         return self._resume(command)
 
+    def retry(self, **metadata: Any) -> "AgentTurn":
+        """Try again what failed, when it is due.
+
+        Raises:
+            CommandRefusedError: nothing waits to be tried again, or it is not due.
+        """
+        return self._resume(AgentResumeCommand.retry(self._pick(None), **self._signed(metadata)))
+
+    def continue_(self, **metadata: Any) -> "AgentTurn":
+        """Go on at once, without waiting for the time of a retry."""
+        return self._resume(AgentResumeCommand.continue_(self._pick(None), **self._signed(metadata)))
+
     def cancel(self, reason: str = "") -> bool:
         """End the turn at its next safe point; False if that was asked for before, or it has ended."""
         return self._runner.cancel(self.id, reason, **self._signed({}))

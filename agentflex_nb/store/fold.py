@@ -7,6 +7,7 @@ Rule 3: a fold that fails loses nothing and stops no run. It is tried again, it 
 the archive to be complete (`catch_up`) gets the error instead of an older answer.
 """
 
+import concurrent.futures.thread  # noqa: F401 - pyarrow loads pandas, which needs it, also at exit: too late to load
 import logging
 import threading
 import time

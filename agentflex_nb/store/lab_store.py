@@ -11,6 +11,7 @@ import atexit
 import logging
 import math
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -57,8 +58,8 @@ class LabStore:
             StoreDamagedError, StoreError: it cannot be used; says why.
         """
         in_memory = str(path) == MEMORY
-        self._folder = tempfile.TemporaryDirectory(prefix="agentflex-") if in_memory else None
-        self.path = Path(self._folder.name, "lab") if self._folder else Path(path).absolute()
+        self._folder = tempfile.mkdtemp(prefix="agentflex-") if in_memory else None
+        self.path = Path(self._folder, "lab") if self._folder else Path(path).absolute()
         self._live_path = self.path.with_name(f"{self.path.name}.live")
         self._durability: Durability = "process" if in_memory else durability
         self._process, self._closed = os.getpid(), False
@@ -192,7 +193,7 @@ class LabStore:
             self._archive.close()
             self._lock.release()
             if self._folder:
-                self._folder.cleanup()
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def _put_to_rest(self, until: float) -> None:
         """Fold what was committed last, and remove the live record if nothing is left that only it has."""

@@ -4,6 +4,7 @@
 """
 
 from .playing import Played, play
+from .pressing import press
 from .time import CountingClock, CountingIds, counting_ids
 
-__all__ = ["CountingClock", "CountingIds", "Played", "counting_ids", "play"]
+__all__ = ["CountingClock", "CountingIds", "Played", "counting_ids", "play", "press"]

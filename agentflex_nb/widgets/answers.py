@@ -96,7 +96,8 @@ def in_code(view: View, question: Asked) -> str:
         return f"lab.restore({view.turn_id!r})"
     which = f"call_id={question.id!r}" if len(view.questions) > 1 else ""
     said = {"submit": _example(question), "supply": "..."}.get(verbs[0], "")
-    return f"lab.restore({view.turn_id!r}).{verbs[0]}({', '.join(filter(None, [said, which]))})"
+    method = "continue_" if verbs[0] == "continue" else verbs[0]
+    return f"lab.restore({view.turn_id!r}).{method}({', '.join(filter(None, [said, which]))})"
 
 
 def _example(question: Asked) -> str:
