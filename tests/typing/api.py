@@ -1,0 +1,49 @@
+"""How a user's code looks to a type checker: checked by mypy, never run."""
+
+from typing import assert_type
+
+import pandas as pd
+
+import agentflex_nb as af
+
+
+@af.tool
+def lookup(order_id: str) -> dict[str, str]:
+    """Look an order up."""
+    return {"id": order_id}
+
+
+@af.tool(approval=lambda call: bool(call.arguments["amount"] > 50), idempotent=True)
+def refund(order_id: str, amount: float) -> str:
+    """Refund an order."""
+    af.AgentToolContext.current().emit_progress("half", percent=50)
+    return order_id
+
+
+def policy(turn: af.Turn, call: af.ToolCall, tool: af.Tool) -> af.Verdict:
+    return af.ToolApprovalDecision.ALLOW
+
+
+def listen(event: af.AgentEvent) -> None:
+    assert_type(event.type, af.EventType)
+
+
+agent = af.Agent("a", model=af.ScriptedModel("hi"), tools=[lookup, refund, len], approval_policy=policy)
+assert_type(agent.with_(instructions="x"), af.Agent)
+
+with af.Lab("lab.duckdb", user="alice", listeners=[listen]) as lab:
+    turn = lab.run(agent, "hello", responder={"refund": True})
+    assert_type(turn, af.AgentTurn)
+    assert_type(turn.status, af.AgentStatus)
+    assert_type(turn.text, str)
+    assert_type(turn.approve(by="bob"), af.AgentTurn)
+    assert_type(turn.usage.total_tokens, int | None)
+    assert_type(lab.turns(turn=turn), pd.DataFrame)
+    assert_type(lab.sql("select 1"), pd.DataFrame)
+
+runner = af.AgentRunner(af.MemoryStore(), listeners=[listen])
+assert_type(runner.run(agent, "hello"), af.AgentTurn)
+
+
+async def main() -> None:
+    assert_type(await runner.arun(agent, "hello"), af.AgentTurn)
