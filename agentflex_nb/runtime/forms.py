@@ -1,14 +1,16 @@
 """Forms at the edge: schemas from pydantic models, and submitted data held against the schema that was frozen."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 from pydantic import BaseModel
 
 from ..core.errors import DataError, InvalidAgentError
 from ..core.forms import AgentForm as FormDefinition
 from ..core.frozen import FrozenDict, freeze_strict
 from .tools import thawed
+
+if TYPE_CHECKING:
+    import jsonschema
 
 _MOST = 20  # errors told at once
 
@@ -19,6 +21,8 @@ def as_form(form: FormDefinition) -> FormDefinition:
     Raises:
         InvalidAgentError: it is none; says what is wrong with it.
     """
+    import jsonschema  # not before a form is there: the grammars of its formats take a second to load
+
     try:
         jsonschema.Draft202012Validator.check_schema(thawed(form.schema))
     except jsonschema.SchemaError as error:
@@ -43,6 +47,8 @@ def faults(data: Any, schema: FrozenDict) -> list[DataError]:
 
     Formats (date, date-time, email, uri) are checked; a number with a whole value is an integer, true is none.
     """
+    import jsonschema
+
     validator = jsonschema.Draft202012Validator(
         thawed(schema), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
     )
@@ -50,7 +56,7 @@ def faults(data: Any, schema: FrozenDict) -> list[DataError]:
     return [DataError(pointer=_pointer(error), message=error.message[:500]) for error in found[:_MOST]]
 
 
-def _pointer(error: jsonschema.ValidationError) -> str:
+def _pointer(error: "jsonschema.ValidationError") -> str:
     parts = [*error.absolute_path]
     if error.validator == "required" and isinstance(error.instance, dict) and isinstance(error.validator_value, list):
         parts += [name for name in error.validator_value if error.message.startswith(repr(name))]

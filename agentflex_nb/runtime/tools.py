@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Protocol, get_type_hints, overload
 
-import jsonschema
 from pydantic import ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
@@ -220,6 +219,8 @@ class _Schema:
     """Arguments as a JSON Schema describes them."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+        import jsonschema  # not before a schema is there: the grammars of its formats take a second to load
+
         self._schema: dict[str, Any] = thawed(freeze_strict(schema, f"parameters of tool {name!r}"))
         try:
             jsonschema.Draft202012Validator.check_schema(self._schema)
