@@ -1,10 +1,12 @@
 """The pulse: E15 while the model is silent, E28's hundred milliseconds, and threads that end."""
 
+import contextvars
 import threading
 import time
 
 from agentflex_nb.core.events import EventType
 from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.beat import Beat
 from agentflex_nb.runtime.context import AgentToolContext
 from agentflex_nb.runtime.drive import AgentRunnerOptions
@@ -168,14 +170,10 @@ def test_a_beat_hammered_from_many_threads_looks_at_everybody(at_once):
 
 def test_text_told_by_the_beat_goes_with_the_context_of_its_run():
     """K19: what a listener prints stays with the cell that ran the turn."""
-    import contextvars
-
     cell = contextvars.ContextVar("cell", default="none")
     seen = []
     runner = AgentRunner(MemoryStore())
     runner.add_event_listener(lambda event: seen.append((event.type, cell.get())))
-    from agentflex_nb.runtime.agent import Agent
-
     agent = Agent("a", model=ScriptedModel([say("one"), pause(0.2), say("two")]))
     for name in ("first", "second"):
         cell.set(name)

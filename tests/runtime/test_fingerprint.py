@@ -86,7 +86,9 @@ def test_lambdas_in_one_line_are_told_apart():
 
 
 def closing_over(value: Any, **named: Any) -> Any:
-    def f(default=named.get("default"), *, keyword=named.get("keyword")):
+    first, second = named.get("default"), named.get("keyword")
+
+    def f(default=first, *, keyword=second):
         return value, default, keyword
 
     return f

@@ -29,6 +29,12 @@ def press() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
+def stopped(work):
+    """Run it at once; a press must come out of it."""
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
 @pytest.fixture(autouse=True)
 def _the_handler_is_put_back():
     before = signal.getsignal(signal.SIGINT)
@@ -42,9 +48,11 @@ def _the_handler_is_put_back():
 def test_a_press_within_a_held_block_waits_for_its_end():
     reached = []
 
-    with pytest.raises(KeyboardInterrupt), held():
-        press()
-        reached.append("end")
+    @stopped
+    def work():
+        with held():
+            press()
+            reached.append("end")
 
     assert reached == ["end"]
 
@@ -52,14 +60,16 @@ def test_a_press_within_a_held_block_waits_for_its_end():
 def test_a_window_lets_a_press_through_and_closes_after_it():
     reached = []
 
-    with pytest.raises(KeyboardInterrupt), held():
-        try:
-            with honoured():
-                press()
-                reached.append("never")
-        finally:
-            press()  # a second press, while the first is being dealt with
-            reached.append("in peace")
+    @stopped
+    def work():
+        with held():
+            try:
+                with honoured():
+                    press()
+                    reached.append("never")
+            finally:
+                press()  # a second press, while the first is being dealt with
+                reached.append("in peace")
 
     assert reached == ["in peace"]
 
@@ -67,11 +77,13 @@ def test_a_window_lets_a_press_through_and_closes_after_it():
 def test_a_press_that_was_held_back_is_felt_at_the_next_window():
     reached = []
 
-    with pytest.raises(KeyboardInterrupt), held():
-        press()
-        reached.append("saved")
-        with honoured():
-            reached.append("never")
+    @stopped
+    def work():
+        with held():
+            press()
+            reached.append("saved")
+            with honoured():
+                reached.append("never")
 
     assert reached == ["saved"]
 
@@ -93,11 +105,14 @@ def test_blocks_nest_as_runs_do_whose_tools_run_turns():
 
 
 def test_a_press_and_an_error_at_once_is_a_press():
-    with pytest.raises(KeyboardInterrupt) as stopped, held():
-        press()
-        raise ValueError("and this")
+    def work():
+        with held():
+            press()
+            raise ValueError("and this")
 
-    assert isinstance(stopped.value.__context__, ValueError)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        work()
+    assert isinstance(interrupt.value.__context__, ValueError)
 
 
 def test_a_handler_that_does_not_raise_is_called_and_the_window_stays_open():
@@ -254,13 +269,13 @@ def test_two_presses_are_no_worse_than_one(desk):
     runner = desk.another_runner(store=desk.store)
 
     @tool
-    def stopped() -> str:
+    def stop() -> str:
         """Be stopped."""
         press()
         return "never"
 
     with pytest.raises(KeyboardInterrupt):
-        runner.run(desk.agent(call("stopped"), tools=[stopped]), "go", conversation_id=desk.conversation())
+        runner.run(desk.agent(call("stop"), tools=[stop]), "go", conversation_id=desk.conversation())
 
     assert [stored.turn.status for stored in desk.store.find(list(AgentStatus))] == [AgentStatus.CANCELLED]
 
@@ -409,7 +424,7 @@ def test_wherever_the_button_is_pressed_the_record_is_whole(memory_desk):
         return "asked"
 
     agent = memory_desk.agent(call("act", n=1), call("ask"), "Done.", tools=[act, ask])
-    options, stopped, reached = AgentTurnOptions(streaming=True), 0, 0
+    options, felt, reached = AgentTurnOptions(streaming=True), 0, 0
     for number in range(1, 3_500, 11):
         conversation = memory_desk.conversation()
         done.clear()
@@ -420,7 +435,7 @@ def test_wherever_the_button_is_pressed_the_record_is_whole(memory_desk):
                 agent, "go", conversation_id=conversation, options=options, responder=lambda _: True
             )
         except KeyboardInterrupt:
-            stopped += 1
+            felt += 1
         else:
             assert turn.status is AgentStatus.COMPLETED
         finally:
@@ -432,4 +447,4 @@ def test_wherever_the_button_is_pressed_the_record_is_whole(memory_desk):
         for stored in memory_desk.store.find([AgentStatus.WAITING_FOR_APPROVAL]):
             memory_desk.runner.cancel(stored.turn.id)  # stopped between two verbs of the responder
 
-    assert stopped == reached > 200
+    assert felt == reached > 200

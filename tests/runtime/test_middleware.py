@@ -75,7 +75,7 @@ def test_a_middleware_can_change_what_goes_in_and_what_comes_out(desk):
 
     assert turn.output == "DONE."
     assert turn.messages[2].content == "something else seen, twice"
-    assert [message.content for message in turn.messages][0] == "go"
+    assert turn.messages[0].content == "go"
 
 
 class Answering(AgentMiddleware):
@@ -178,7 +178,11 @@ def test_an_error_after_the_turn_stands_still_reaches_the_caller_and_changes_not
 
 def test_a_tool_middlewares_error_becomes_a_message_where_that_is_wanted(desk):
     """T4, T8: and a later failure of another kind is not taken for it."""
-    given = {"tools": [look], "middlewares": [Raising("tool", ZeroDivisionError("mine"))], "execution_policy": TELL_MODEL}
+    given = {
+        "tools": [look],
+        "middlewares": [Raising("tool", ZeroDivisionError("mine"))],
+        "execution_policy": TELL_MODEL,
+    }
 
     told = desk.run(call("look"), "Done.", **given)
     failed = desk.run(call("look"), ValueError("the model's"), **given)

@@ -30,9 +30,11 @@ from agentflex_nb.core.messages import Origin, Role, assistant, user
 from agentflex_nb.core.model import Finish, ToolCallDelta
 from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.answers import fail_if_asked
 from agentflex_nb.runtime.context import AgentToolContext
 from agentflex_nb.runtime.forms import AgentForm
+from agentflex_nb.runtime.registry import registry_of
 from agentflex_nb.runtime.runner import AgentRunner, AgentTurnOptions
 from agentflex_nb.runtime.tools import tool
 from agentflex_nb.store.memory import MemoryStore
@@ -70,6 +72,10 @@ class Hand:
 @pytest.fixture
 def hand() -> Hand:
     return Hand()
+
+
+def shop(*replies, **given):
+    return Agent("shop", model=ScriptedModel(*replies), **given)
 
 
 # -- what is published, in which order ---------------------------------------------------------------------------------
@@ -172,7 +178,7 @@ def test_each_runner_tells_its_own_listeners(desk, hand):
     other.resume(turn, AgentResumeCommand.approve_tool(turn.questions[0].id))
 
     assert len(desk.heard) == before
-    assert [event.type for event in heard][0] is EventType.TURN_RESUMED
+    assert heard[0].type is EventType.TURN_RESUMED
 
 
 def test_stepping_leaves_no_gap(desk, hand):
@@ -256,7 +262,7 @@ def test_two_answers_at_once_one_wins_and_the_other_is_told_so(desk, hand, at_on
 
     refused = [result for result in results if isinstance(result, CommandRefusedError)]
     assert [error.reason for error in refused] == [RefusalReason.ALREADY_RESOLVED]
-    assert {refused[0].by, turn.to_snapshot().answers[0].by} == {"alice", "bob"} - set() or refused[0].by
+    assert refused[0].by == turn.to_snapshot().answers[0].by
     assert len(hand.done) <= 1
     assert desk.log(turn).count("TURN_RESUMED") == 1
     assert turn.status is AgentStatus.COMPLETED
@@ -266,7 +272,7 @@ def test_two_stores_on_one_file_one_answer_wins(tmp_path, hand, at_once):
     """A9 over two records of one file, as two processes have them."""
     stores = [SqliteStore(tmp_path / "turns.sqlite", "process") for _ in range(2)]
     runners = [AgentRunner(store) for store in stores]
-    agent = desk_agent(call("transfer", amount=80), "Moved.", tools=hand.tools)
+    agent = shop(call("transfer", amount=80), "Moved.", tools=hand.tools)
     for runner in runners:
         runner.loader.register(agent)
     turn = runners[0].run(agent, "go")
@@ -279,12 +285,6 @@ def test_two_stores_on_one_file_one_answer_wins(tmp_path, hand, at_once):
         store.close()
 
 
-def desk_agent(*replies, **given):
-    from agentflex_nb.runtime.agent import Agent
-
-    return Agent("shop", model=ScriptedModel(*replies), **given)
-
-
 def test_a_second_click_on_a_finished_question_says_who_was_first(desk, hand):
     """A8, K12: a click on an old panel while the next question is open."""
     turn = desk.run(call("transfer", amount=80), call("transfer", amount=90), "Moved.", tools=hand.tools)
@@ -292,7 +292,7 @@ def test_a_second_click_on_a_finished_question_says_who_was_first(desk, hand):
     turn.approve(by="alice")
     second = turn.questions[0].id
 
-    with pytest.raises(CommandRefusedError, match="already answered .* by alice") as refused:
+    with pytest.raises(CommandRefusedError, match=r"already answered .* by alice") as refused:
         turn.approve(first)
 
     assert refused.value.reason is RefusalReason.ALREADY_RESOLVED
@@ -338,10 +338,10 @@ def test_a_provider_id_that_comes_again_asks_again(desk, hand):
 
 def test_a_constant_provider_id_keeps_every_result(memory_desk, hand):
     """K24: fifty rounds under one label, fifty results."""
-    round = [ToolCallDelta(0, "x", "read", "{}"), Finish(reason="tool_calls")]
+    reply = [ToolCallDelta(0, "x", "read", "{}"), Finish(reason="tool_calls")]
     policy = AgentExecutionPolicy(max_iterations=60)
 
-    turn = memory_desk.run(*[round] * 50, "Done.", tools=hand.tools, execution_policy=policy)
+    turn = memory_desk.run(*[reply] * 50, "Done.", tools=hand.tools, execution_policy=policy)
 
     results = [message for message in turn.messages if message.role is Role.TOOL]
     assert (len(results), len({message.tool_call_id for message in results})) == (50, 50)
@@ -1121,7 +1121,7 @@ def test_an_id_that_was_used_before_is_refused(memory_desk):
 def test_a_thousand_turns_leave_no_thread_and_no_entry_behind():
     store = MemoryStore()
     runner = AgentRunner(store)
-    agent = desk_agent("Hi.")
+    agent = shop("Hi.")
     runner.run(agent, "warm up")
     threads = threading.active_count()
 
@@ -1129,15 +1129,13 @@ def test_a_thousand_turns_leave_no_thread_and_no_entry_behind():
         runner.run(agent, "go")
 
     assert threading.active_count() <= threads
-    from agentflex_nb.runtime.registry import registry_of
-
     assert len(registry_of(store)) == 0
 
 
 def test_waiting_turns_cost_no_thread():
     runner = AgentRunner(MemoryStore())
     hand = Hand()
-    agent = desk_agent(call("transfer", amount=80), "Moved.", tools=hand.tools)
+    agent = shop(call("transfer", amount=80), "Moved.", tools=hand.tools)
     threads = threading.active_count()
 
     turns = [runner.run(agent, "go", options=WHOLE) for _ in range(10_000)]

@@ -1,4 +1,4 @@
-"""Tools from plain functions: the schema, the check of arguments, and results as text. K07, K08, K21, K22, T9, T10, T14."""
+"""Tools from plain functions: schema, check of arguments, results as text. K07, K08, K21, K22, T9, T10, T14."""
 
 import asyncio
 import dataclasses
@@ -21,7 +21,10 @@ from agentflex_nb.core.errors import InvalidAgentError, InvalidValueError
 from agentflex_nb.core.frozen import freeze
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.agent import Agent
+from agentflex_nb.runtime.runner import AgentRunner
 from agentflex_nb.runtime.tools import InvalidArgumentsError, Tool, as_tool, to_text, tool
+from agentflex_nb.store.memory import MemoryStore
+from agentflex_nb.store.sqlite import SqliteStore
 
 
 class Colour(enum.StrEnum):
@@ -89,7 +92,9 @@ def test_arguments_become_what_the_function_expects():
     assert (type(seen[4]), type(seen[4]["a"])) == (dict, list)  # the tool's own to change
 
 
-@pytest.mark.parametrize("name", ["schema", "copy", "json", "_x", "model_config", "self", "cls", "validate", "dict", "p0"])
+@pytest.mark.parametrize(
+    "name", ["schema", "copy", "json", "_x", "model_config", "self", "cls", "validate", "dict", "p0"]
+)
 def test_a_parameter_may_have_any_name(name):
     scope: dict[str, Any] = {}
     exec(f"def f({name}: int, *, other: str = 'x'):\n    return {name}, other", scope)
@@ -210,7 +215,9 @@ def test_a_schema_made_from_a_signature_is_read_only():
         f.definition.parameters["properties"]["a"]["type"] = "string"
 
 
-@pytest.mark.parametrize("name", ["", " ", "add ", " add", "request_user_input", "create_task_plan", "update_task_plan"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "add ", " add", "request_user_input", "create_task_plan", "update_task_plan"]
+)
 def test_empty_padded_and_reserved_names_are_refused(name):
     """K06, T10."""
     with pytest.raises(InvalidAgentError):
@@ -318,7 +325,7 @@ ODD = {
     "uuid": (uuid.UUID(int=1), '"00000000-0000-0000-0000-000000000001"'),
     "path": (pathlib.PurePosixPath("/tmp/x"), '"/tmp/x"'),
     "enum": (Colour.BLUE, "blue"),
-    "bytes": (b"\xff\x00", '"b\'\\\\xff\\\\x00\'"'),
+    "bytes": (b"\xff\x00", "\"b'\\\\xff\\\\x00'\""),
     "set": ({2, 1}, "[1, 2]"),
     "tuple keys": ({(1, 2): 3}, None),
     "int and text keys": ({1: "a", "1": "b"}, None),
@@ -351,9 +358,6 @@ ODD = {
 @pytest.mark.parametrize("kind", ODD)
 def test_a_result_of_any_kind_becomes_well_formed_text_once(kind, tmp_path):
     """K08, K21, K22, T14: never refused, the same for model, store and event, and short where it is foreign."""
-    from agentflex_nb.runtime.runner import AgentRunner
-    from agentflex_nb.store.sqlite import SqliteStore
-
     value, expected = ODD[kind]
 
     @tool
@@ -415,9 +419,6 @@ def test_an_async_tool_is_awaited():
         return n + 1
 
     model = ScriptedModel(ScriptedModel.call("later", n=1), "Done.")
-    from agentflex_nb.runtime.runner import AgentRunner
-    from agentflex_nb.store.memory import MemoryStore
-
     turn = AgentRunner(MemoryStore()).run(Agent("a", model=model, tools=[later]), "go")
 
     assert turn.messages[2].content == "2"

@@ -1,0 +1,123 @@
+"""Answers in a user's words: which question is meant, what a responder says, what fits. A7, A8, F8."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agentflex_nb.core.errors import CommandRefusedError, RefusalReason, UnansweredError
+from agentflex_nb.core.inputs import AgentResumeCommand, ApproveTool, RejectTool, UserInput
+from agentflex_nb.core.machine import SuspensionType
+from agentflex_nb.core.turn import Question
+from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.answers import fail_if_asked, pick, respond
+from agentflex_nb.runtime.tools import tool
+
+call = ScriptedModel.call
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@tool(approval=True)
+def ask(n: int) -> str:
+    """Ask."""
+    return f"asked {n}"
+
+
+def test_with_several_open_questions_an_answer_without_an_id_is_refused_with_the_list(desk):
+    turn = desk.run([call("ask", n=1), call("ask", n=2)], "Done.", tools=[ask])
+
+    with pytest.raises(CommandRefusedError, match=r"t1\.1\.0 .*t1\.1\.1") as refused:
+        turn.approve()
+    assert refused.value.reason is RefusalReason.WRONG_CORRELATION
+    with pytest.raises(CommandRefusedError, match="no question 'x'"):
+        turn.approve("x")
+
+    turn.approve("t1.1.1")
+    assert [question.id for question in turn.questions] == ["t1.1.0"]
+    turn.reject("no")
+    assert turn.output == "Done."
+
+
+def test_an_id_that_was_answered_is_told_so_whatever_else_is_open(desk):
+    """A8."""
+    turn = desk.run([call("ask", n=1), call("ask", n=2)], "Done.", tools=[ask])
+    turn.approve("t1.1.0", by="alice")
+
+    with pytest.raises(
+        CommandRefusedError, match=r"already answered \(APPROVE_TOOL\) by alice at 2026-01-01"
+    ) as refused:
+        pick(turn.to_snapshot(), "t1.1.0")
+
+    assert (refused.value.reason, refused.value.by) == (RefusalReason.ALREADY_RESOLVED, "alice")
+
+
+def test_a_turn_that_asks_nothing_says_how_it_stands(desk):
+    done = desk.run("Done.")
+    ready = desk.runner.create(desk.agent("x"), "go", conversation_id=desk.conversation())
+
+    with pytest.raises(CommandRefusedError, match="COMPLETED") as refused:
+        done.approve()
+    assert refused.value.reason is RefusalReason.FINAL
+    with pytest.raises(CommandRefusedError, match="READY") as refused:
+        ready.approve()
+    assert refused.value.reason is RefusalReason.NOT_BLOCKED
+
+
+def question(type=SuspensionType.TOOL_APPROVAL, **given):
+    return Question(id="t1.1.0", type=type, message="may I?", tool_name="ask", **given)
+
+
+APPROVAL = question()
+FORM = question(SuspensionType.USER_INPUT, form_key="seats", schema={"type": "object"})
+PLAIN = Question(id="t1.ask.4", type=SuspensionType.USER_INPUT, message="well?")
+
+
+class Asked:
+    """What `respond` needs of a turn."""
+
+    id = "t1"
+    questions = (APPROVAL,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "responder", "kind"),
+    [
+        (APPROVAL, lambda q: True, ApproveTool),
+        (APPROVAL, lambda q: False, RejectTool),
+        (APPROVAL, lambda q: "too dear", RejectTool),
+        (APPROVAL, {"ask": True}, ApproveTool),
+        (APPROVAL, {"t1.1.0": True, "ask": False}, ApproveTool),
+        (FORM, {"seats": {"n": 1}, "ask": {"n": 2}}, UserInput),
+        (FORM, {"seats": {}}, UserInput),
+        (PLAIN, lambda q: "yes", UserInput),
+        (PLAIN, {"t1.ask.4": "yes"}, UserInput),
+        (APPROVAL, lambda q: AgentResumeCommand.approve_tool(q.id), ApproveTool),
+    ],
+)
+def test_a_responder_says_it_in_plain_values(asked, responder, kind):
+    command = respond(Asked, asked, responder)
+
+    assert type(command) is kind
+    assert command.correlation_id == asked.id
+
+
+@pytest.mark.parametrize(
+    ("asked", "responder"),
+    [
+        (APPROVAL, {}),
+        (APPROVAL, lambda q: None),
+        (APPROVAL, lambda q: 1),
+        (APPROVAL, {"other": True}),
+        (FORM, lambda q: True),
+        (PLAIN, lambda q: 7),
+    ],
+)
+def test_a_responder_without_a_fitting_answer_raises_and_says_what_it_said(asked, responder):
+    with pytest.raises(UnansweredError, match="the responder said"):
+        respond(Asked, asked, responder)
+
+
+def test_fail_if_asked_names_turn_and_question():
+    with pytest.raises(UnansweredError, match="may I") as unanswered:
+        fail_if_asked(APPROVAL)
+
+    assert (unanswered.value.turn_id, unanswered.value.questions) == ("t1", (APPROVAL,))

@@ -1,0 +1,262 @@
+"""What user code may do while an effect is performed: K35, K17, E17, X2, T12."""
+
+import asyncio
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+from agentflex_nb.core.agent import AgentExecutionPolicy, ToolErrorStrategy
+from agentflex_nb.core.events import EventType
+from agentflex_nb.core.machine import AgentStatus
+from agentflex_nb.core.messages import Usage
+from agentflex_nb.core.model import Finish, TextDelta, UsageDelta
+from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.context import AgentToolContext
+from agentflex_nb.runtime.forms import AgentForm
+from agentflex_nb.runtime.runner import AgentTurnOptions
+from agentflex_nb.runtime.tools import tool
+
+call = ScriptedModel.call
+TELL_MODEL = AgentExecutionPolicy(tool_errors=ToolErrorStrategy.RETURN_ERROR_TO_MODEL)
+
+
+def deep(n: int = 0) -> int:
+    return deep(n + 1)
+
+
+def raising(error: Any) -> None:
+    if error is RecursionError:
+        deep()
+    raise error
+
+
+ERRORS = [
+    SystemExit(3),
+    asyncio.CancelledError(),
+    GeneratorExit(),
+    StopIteration("x"),
+    StopAsyncIteration(),
+    MemoryError(),
+    RecursionError,
+    TimeoutError(),
+    ExceptionGroup("two", [ValueError("a"), OSError("b")]),
+    ValueError("half an emoji \ud83d"),
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: getattr(error, "__name__", type(error).__name__))
+def test_whatever_a_tool_raises_is_a_failure_of_the_tool(memory_desk, error, is_async):
+    """K35: told to the model or ending the turn, as the policy says; the kernel lives, nothing stays RUNNING."""
+
+    @tool(name="act")
+    def act() -> str:
+        """Act."""
+        raising(error)
+        return "never"
+
+    @tool(name="act")
+    async def act_later() -> str:
+        """Act later."""
+        await asyncio.sleep(0)
+        raising(error)
+        return "never"
+
+    tools = [act_later if is_async else act]
+    failed = memory_desk.run(call("act"), tools=tools)
+    told = memory_desk.run(call("act"), "Done.", tools=tools, execution_policy=TELL_MODEL)
+
+    assert failed.status is AgentStatus.FAILED
+    assert (told.status, told.output) == (AgentStatus.COMPLETED, "Done.")
+    for turn in (failed, told):
+        (event,) = memory_desk.events(turn, EventType.TOOL_FAILED)
+        assert event.data["error"]["message"]
+        event.data["error"]["message"].encode()
+    assert told.messages[2].content.startswith("Error: ")
+
+
+def test_sys_exit_says_with_what(desk):
+    """K35: argparse in a tool."""
+
+    @tool
+    def parse() -> str:
+        """Parse."""
+        sys.exit(3)
+
+    turn = desk.run(call("parse"), tools=[parse])
+
+    assert (turn.error.kind, turn.error.message) == ("SystemExit", "SystemExit(3)")
+
+
+def test_a_timeout_inside_an_async_tool_is_its_own_affair(desk):
+    """K35."""
+
+    @tool
+    async def careful() -> str:
+        """Give up after a while."""
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(5)
+        except TimeoutError:
+            return "gave up"
+        return "never"
+
+    assert desk.run(call("careful"), "Done.", tools=[careful]).messages[2].content == "gave up"
+
+
+def test_an_exception_without_a_text_does_not_hurt(desk):
+    class Silent(Exception):
+        def __str__(self):
+            raise ValueError("no text")
+
+    @tool
+    def act() -> str:
+        """Act."""
+        raise Silent
+
+    assert desk.run(call("act"), tools=[act]).error.message == "Silent"
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), GeneratorExit(), MemoryError(), asyncio.CancelledError(), OSError("x")]
+)
+def test_whatever_a_model_raises_fails_the_turn(desk, error):
+    """K35, E14."""
+    turn = desk.run([ScriptedModel.say("half"), error], options=AgentTurnOptions())
+
+    assert (turn.status, turn.error.kind) == (AgentStatus.FAILED, type(error).__name__)
+    assert desk.log(turn)[-4:] == ["MODEL_FAILED", "SNAPSHOT_SAVED", "STEP_COMPLETED", "TURN_FAILED"]
+
+
+class Odd:
+    """A model that answers in an odd way."""
+
+    name = "odd"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def stream(self, request: Any) -> Any:
+        return self.answer()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (lambda: [TextDelta("Hi."), Finish(reason="stop")], AgentStatus.COMPLETED),
+        (lambda: iter([TextDelta("Hi."), Finish(reason=None)]), AgentStatus.COMPLETED),
+        (lambda: None, AgentStatus.FAILED),
+        (list, AgentStatus.FAILED),
+        (lambda: 7, AgentStatus.FAILED),
+        (lambda: ["text"], AgentStatus.FAILED),
+        (lambda: [TextDelta("Hi.")], AgentStatus.FAILED),
+    ],
+)
+def test_a_model_may_answer_with_any_iterable_of_deltas(desk, answer, status):
+    """R7."""
+    assert desk.run(model=Odd(answer)).status is status
+
+
+def test_the_tokens_of_a_reply_that_broke_are_counted(desk):
+    used = Usage(input_tokens=10, output_tokens=2)
+    turn = desk.run([UsageDelta(used), ScriptedModel.say("half"), OSError("gone")])
+
+    assert turn.usage == used
+    assert desk.events(turn, EventType.MODEL_FAILED)[0].data["usage"]["total_tokens"] == 12
+
+
+def test_progress_becomes_an_event_and_the_result_is_unaffected(desk):
+    """E17: with any words in it, also those of the event itself."""
+
+    @tool
+    def work() -> str:
+        """Work."""
+        AgentToolContext.current().emit_progress(
+            "half \ud83d", percent=50, status="mine", type="mine", waits_for="x", tool_call_id="mine", now=float("nan")
+        )
+        return "worked"
+
+    turn = desk.run(call("work"), "Done.", tools=[work])
+
+    (event,) = desk.events(turn, EventType.TOOL_PROGRESS)
+    assert (event.data["message"], event.data["percent"], event.data["now"]) == ("half \ufffd", 50, "NaN")
+    assert (event.data["status"], event.data["tool_call_id"]) == ("RUNNING", "t1.1.0")
+    assert (event.data["type"], event.data["waits_for"]) == ("mine", "x")
+    assert turn.messages[2].content == "worked"
+
+
+def test_a_form_request_of_a_class_that_was_loaded_again_is_still_one(desk):
+    """K17: importlib.reload, or %autoreload, makes another FormRequired and another AgentForm."""
+    import agentflex_nb.core.forms as forms
+
+    saved = dict(vars(forms))
+    try:
+        importlib.reload(forms)
+        form = forms.AgentForm(
+            key="seats", description="Where", schema={"type": "object", "properties": {"n": {"type": "integer"}}}
+        )
+
+        @tool
+        def book() -> str:
+            """Book."""
+            context = AgentToolContext.current()
+            if context.form_data is None:
+                raise forms.FormRequired(form, "Please")
+            return str(context.form_data["n"])
+
+        turn = desk.run(call("book"), "Done.", tools=[book])
+        assert turn.status is AgentStatus.WAITING_FOR_USER
+        assert turn.submit({"n": 3}).messages[2].content == "3"
+    finally:
+        vars(forms).update(saved)
+
+
+def test_words_of_a_module_that_was_loaded_again_compare_by_value(desk):
+    """K17."""
+    import agentflex_nb.core.events as events
+
+    turn = desk.run("Hello.")
+    saved = dict(vars(events))
+    try:
+        again = importlib.reload(events)
+        assert desk.store.events(turn.id)[-1].type == again.EventType.TURN_COMPLETED
+        assert {turn.status: 1}["COMPLETED"] == 1
+    finally:
+        vars(events).update(saved)
+
+
+def test_a_waiting_turn_goes_on_after_its_cell_was_run_again(desk):
+    """K17: tools and classes are defined anew, and are the same."""
+    ran = []
+
+    def cell():
+        @tool(approval=True)
+        def act() -> str:
+            """Act."""
+            ran.append(1)
+            return "acted"
+
+        return desk.agent(call("act"), "Done.", tools=[act])
+
+    turn = desk.runner.run(cell(), "go", conversation_id=desk.conversation())
+    desk.runner.loader.register(cell())
+
+    assert turn.approve().output == "Done."
+    assert ran == [1]
+
+
+def test_a_form_that_the_agent_does_not_have_is_an_error_that_lists_them(desk):
+    from agentflex_nb.core.forms import FormRequired
+
+    @tool
+    def book() -> str:
+        """Book."""
+        raise FormRequired("seets")
+
+    form = AgentForm("seats", "Where", {"type": "object", "properties": {"n": {"type": "integer"}}})
+    turn = desk.run(call("book"), tools=[book], forms=[form])
+
+    assert (turn.status, turn.error.code) == (AgentStatus.FAILED, "UNKNOWN_FORM")
+    assert "it has: seats" in turn.error.message
