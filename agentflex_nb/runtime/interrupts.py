@@ -54,7 +54,7 @@ class held:
         if opens and _Button.pressed:
             _Button.pressed = False
             if kind is None or not issubclass(kind, KeyboardInterrupt):
-                _deliver(None)
+                _Button.before(signal.SIGINT, None)
 
 
 class honoured:
@@ -66,10 +66,11 @@ class honoured:
         self._active = _in_main_thread() and _Button.installed
         if not self._active:
             return
-        self._was = _Button.held
-        _Button.held = False
+        self._was, _Button.held = _Button.held, False
         if _Button.pressed:
-            _deliver(None)
+            _Button.pressed, _Button.held = False, self._was  # who is stopped at the door does not come in
+            _Button.before(signal.SIGINT, None)
+            _Button.held = False  # a handler that does not raise stops nobody
 
     def __exit__(self, *_: object) -> None:
         if self._active:
@@ -87,10 +88,4 @@ def _press(number: int, frame: FrameType | None) -> None:
     if _Button.held:
         _Button.pressed = True
     else:
-        _deliver(frame)
-
-
-def _deliver(frame: FrameType | None) -> None:
-    _Button.pressed, _Button.held = False, True  # the first press closes the window: what now follows, follows in peace
-    _Button.before(signal.SIGINT, frame)
-    _Button.held = False  # a handler that does not raise leaves things as they were
+        _Button.before(number, frame)

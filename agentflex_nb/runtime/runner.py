@@ -428,9 +428,12 @@ class AgentRunner:
             return self._move(self.submit_resume(turn, command))
 
     def _answer_all(self, turn: AgentTurn, responder: Responder, leash: _Leash) -> AgentTurn:
-        while turn.questions and not leash.let_go:
+        while turn.questions:
             state = turn.to_snapshot()
-            self._resume(turn, respond(state, state.questions[0], responder))
+            command = respond(state, state.questions[0], responder)
+            if leash.let_go:
+                break  # nobody waits for the answer any more
+            self._resume(turn, command)
         return turn
 
 

@@ -57,7 +57,8 @@ def test_a_press_within_a_held_block_waits_for_its_end():
     assert reached == ["end"]
 
 
-def test_a_window_lets_a_press_through_and_closes_after_it():
+def test_a_window_lets_every_press_through_and_behind_it_they_wait():
+    """K05: the user's own code may take its time to stop, and is stopped again."""
     reached = []
 
     @stopped
@@ -65,10 +66,32 @@ def test_a_window_lets_a_press_through_and_closes_after_it():
         with held():
             try:
                 with honoured():
-                    press()
+                    try:
+                        press()
+                        reached.append("never")
+                    finally:
+                        reached.append("stubborn")
+                        press()
+                        reached.append("never")
+            finally:
+                press()
+                reached.append("in peace")
+
+    assert reached == ["stubborn", "in peace"]
+
+
+def test_who_is_stopped_at_the_door_of_a_window_leaves_it_closed():
+    reached = []
+
+    @stopped
+    def work():
+        with held():
+            press()
+            try:
+                with honoured():
                     reached.append("never")
             finally:
-                press()  # a second press, while the first is being dealt with
+                press()
                 reached.append("in peace")
 
     assert reached == ["in peace"]
@@ -328,6 +351,7 @@ def test_a_cancelled_coroutine_ends_its_turn_though_the_tools_thread_lives_on(de
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cell())
     (stored,) = desk.store.find(list(AgentStatus))
+    desk.runner.restore(stored.turn.id).wait(1)  # it is done, whatever its thread does
     log = desk.store.events(stored.turn.id)
     assert (stored.turn.status, log[-1].type) == (AgentStatus.CANCELLED, EventType.TURN_CANCELLED)
 
@@ -339,11 +363,11 @@ def test_a_cancelled_coroutine_ends_its_turn_though_the_tools_thread_lives_on(de
 
 
 def test_a_coroutine_cancelled_while_its_turn_is_made_leaves_no_busy_conversation(desk):
-    store, made = desk.store, threading.Event()
+    store, made, agent = desk.store, threading.Event(), desk.agent("Never said.")
 
     async def cell():
         runner = desk.another_runner(clock=lambda: (made.set(), time.sleep(0.1), desk.clock())[2])
-        running = asyncio.create_task(runner.arun(desk.agent("x"), "go", conversation_id=desk.conversation()))
+        running = asyncio.create_task(runner.arun(agent, "go", conversation_id=desk.conversation()))
         while not made.is_set():
             await asyncio.sleep(0.01)
         running.cancel()
@@ -355,17 +379,18 @@ def test_a_coroutine_cancelled_while_its_turn_is_made_leaves_no_busy_conversatio
     deadline = time.monotonic() + 5
     while not store.find([AgentStatus.CANCELLED]) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert store.active_turns("c1") == []
+    assert (store.active_turns("c1"), agent.model.requests) == ([], ())
 
 
 def test_a_cancelled_coroutine_asks_its_responder_nothing_more(desk):
     """The turn that waits goes on waiting."""
-    asked, gate = threading.Event(), threading.Event()
+    asked, gate, answered = threading.Event(), threading.Event(), threading.Event()
 
     def slow_responder(question):
         asked.set()
         gate.wait(10)
-        raise LookupError("nobody is there any more")
+        answered.set()
+        return True
 
     @tool(approval=True)
     def act() -> str:
@@ -383,6 +408,8 @@ def test_a_cancelled_coroutine_asks_its_responder_nothing_more(desk):
 
     asyncio.run(cell())
     gate.set()
+    assert answered.wait(5)
+    time.sleep(0.1)
 
     (stored,) = desk.store.find(list(AgentStatus))
     assert stored.turn.status is AgentStatus.WAITING_FOR_APPROVAL

@@ -250,6 +250,16 @@ def test_going_on_twice_drives_once(desk):
     assert ran == [1]
 
 
+def test_whoever_starts_a_turn_may_wait_for_it_before_its_thread_has_begun(desk, monkeypatch):
+    def later(function, name):
+        threading.Timer(0.1, function).start()
+
+    monkeypatch.setattr("agentflex_nb.runtime.turns.in_thread", later)
+    turn = desk.runner.start(desk.agent("Hello."), "go", conversation_id=desk.conversation())
+
+    assert turn.wait(5).output == "Hello."
+
+
 def test_cancel_and_start_at_once_end_in_one_of_two_ways(desk, at_once):
     """K33: never in an error, never running on."""
     for _ in range(15):
