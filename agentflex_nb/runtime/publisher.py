@@ -118,6 +118,8 @@ class Mailbox:
         Raises:
             KeyboardInterrupt: a listener raised it; later events wait.
         """
+        if not self._waiting:
+            return
         with self._lock:
             if self._busy is not None or not self._waiting:
                 return

@@ -29,7 +29,7 @@ from .agent import Agent
 from .answers import Responder, check, respond
 from .handle import AgentTurn, turn_id_of
 from .ids import new_turn_id
-from .interrupts import held
+from .interrupts import held, honoured
 from .loader import AgentLoader
 from .loop import refuse_on_loop
 from .opening import AgentTurnOptions, Said
@@ -223,7 +223,8 @@ class AgentRunner:
         id = turn_id_of(turn)
         while True:
             newest = self._turns.newest(id)
-            check(newest.turn, find(newest.turn, command), command)
+            with honoured():  # a schema's pattern may take its time
+                check(newest.turn, find(newest.turn, command), command)
             self._turns.agent(newest.turn)
             # Who was faster may have given this very answer, which `find` then refuses, or another one.
             with suppress(VersionConflictError), self._turns.writing(newest) as scribe:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from agentflex_nb.core.messages import Role
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime import interrupts
 from agentflex_nb.runtime.context import AgentToolContext
+from agentflex_nb.runtime.forms import AgentForm
 from agentflex_nb.runtime.interrupts import held, honoured
 from agentflex_nb.runtime.runner import AgentTurnOptions
 from agentflex_nb.runtime.tools import tool
@@ -277,6 +279,22 @@ def test_a_press_in_a_stream_keeps_the_text_that_came_and_ends_the_model_call(de
     assert told == "Half a sentence"
     assert log.count("MODEL_FAILED") == log.count("MODEL_STARTED") == 1
     assert log[-5:] == ["CANCELLATION_REQUESTED", "MODEL_FAILED", "SNAPSHOT_SAVED", "STEP_COMPLETED", "TURN_CANCELLED"]
+
+
+def test_a_schema_that_takes_for_ever_can_be_stopped_and_the_turn_goes_on_waiting(desk):
+    """K28: a pattern with catastrophic backtracking."""
+    slow = {"type": "object", "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}}}
+    form = AgentForm("who", "Who", slow)
+    turn = desk.run(call("request_user_input", form_key="who"), "Hello.", forms=[form])
+    # from outside: a pattern at work keeps every thread of this process waiting
+    kill = subprocess.Popen(["/bin/sh", "-c", f"sleep 0.3; kill -INT {os.getpid()}"])
+
+    with pytest.raises(KeyboardInterrupt):
+        turn.submit({"name": "a" * 60 + "!"})
+    kill.wait()
+
+    assert turn.status is AgentStatus.WAITING_FOR_USER
+    assert turn.submit({"name": "aaa"}).output == "Hello."
 
 
 def test_two_presses_are_no_worse_than_one(desk):

@@ -1132,6 +1132,7 @@ def test_a_thousand_turns_leave_no_thread_and_no_entry_behind():
     assert len(registry_of(store)) == 0
 
 
+@pytest.mark.slow
 def test_waiting_turns_cost_no_thread():
     runner = AgentRunner(MemoryStore())
     hand = Hand()
