@@ -20,6 +20,7 @@ from .runtime.agent import Agent
 from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
+from .runtime.interrupts import held
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
 from .store.lab_store import LabStore
@@ -107,9 +108,10 @@ class Lab:
         responder: Responder | None = None,
     ) -> AgentTurn:
         """Run a turn under this cell until it is done or suspended; with a responder, until it is done."""
-        turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
-        self._show(turn, input)
-        self.runner.run_until_blocked(turn)
+        with held():  # a stop between the making of a turn and its run would leave it behind
+            turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
+            self._show(turn, input)
+            self.runner.run_until_blocked(turn)
         return self.runner.answer_all(turn, responder) if responder is not None else turn
 
     def start(
@@ -121,9 +123,10 @@ class Lab:
         options: AgentTurnOptions | None = None,
     ) -> AgentTurn:
         """Run a turn in a worker thread, its panel live under this cell; returns at once."""
-        turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
-        self._show(turn, input)
-        return self.runner.go_on(turn)
+        with held():
+            turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
+            self._show(turn, input)
+            return self.runner.go_on(turn)
 
     async def arun(
         self,

@@ -1,6 +1,7 @@
 """The lab: one file, one runner, tables for everything; it only delegates."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,21 @@ def test_arun_does_the_same_in_a_coroutine(lab):
 
     assert turn.status == "COMPLETED"
     assert lab.suspensions(turn=turn)["outcome"].item() == "REJECTED"
+
+
+def test_a_stop_before_the_first_step_cancels_the_turn_and_is_felt(lab):
+    def press(event):
+        if event.sequence == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    lab.runner.add_event_listener(press, key="stop")
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.run(desk(amount=1), "My lamp broke.", conversation_id="c")
+
+    assert list(lab.turns()["status"]) == ["CANCELLED"]
+    lab.runner.remove_event_listener(press, key="stop")
+    assert lab.run(desk(amount=1), "Again.", conversation_id="c").status == "COMPLETED"
 
 
 def test_a_second_process_is_told_who_holds_the_lab(lab):
