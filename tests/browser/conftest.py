@@ -116,7 +116,8 @@ class JupyterLab:
         return self._browser.new_page(**{"viewport": {"width": 1100, "height": 1000}, **options})
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright is open an event loop runs in this thread, and asyncio.run refuses in other tests.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A browser; skips where there is none, unless AGENTFLEX_REQUIRE_BROWSER=1."""
     if CHROMIUM is None:
@@ -131,7 +132,7 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jupyterlab(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
     """A JupyterLab whose kernels import the package under test."""
     folder, private = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("private")
