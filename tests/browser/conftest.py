@@ -116,7 +116,7 @@ class JupyterLab:
         return self._browser.new_page(**{"viewport": {"width": 1100, "height": 1000}, **options})
 
 
-# Not for the session: while Playwright is open an event loop runs in this thread, and asyncio.run refuses in other tests.
+# Not for the session: while Playwright is open an event loop runs in this thread, and asyncio.run refuses elsewhere.
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A browser; skips where there is none, unless AGENTFLEX_REQUIRE_BROWSER=1."""
