@@ -21,6 +21,7 @@ from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
 from .runtime.interrupts import held
+from .runtime.loader import AgentLoader
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
 from .store.lab_store import LabStore
@@ -72,8 +73,7 @@ class Lab:
         if not hasattr(self, "store"):
             self.path, self.user = str(path), _account()
             self.store = LabStore(path, durability=durability)
-            self.runner = AgentRunner(self.store, options=options)
-            self._agents: WeakSet[Agent] = WeakSet()
+            self.runner = AgentRunner(self.store, loader=_LabLoader(self.store), options=options)
             self._display: bool | None = None
             self._listener: NotebookListener | None = None
             if self.path != ":memory:":
@@ -95,7 +95,6 @@ class Lab:
         Raises:
             AgentDriftError: the lab knows this id and version with another definition.
         """
-        self.store.keep_agent(agent.definition, agent.fingerprint, utc_now())
         return self.runner.loader.register(agent)
 
     def run(
@@ -109,7 +108,7 @@ class Lab:
     ) -> AgentTurn:
         """Run a turn under this cell until it is done or suspended; with a responder, until it is done."""
         with held():  # a stop between the making of a turn and its run would leave it behind
-            turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
+            turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
             self._show(turn, input)
             self.runner.run_until_blocked(turn)
         return self.runner.answer_all(turn, responder) if responder is not None else turn
@@ -124,7 +123,7 @@ class Lab:
     ) -> AgentTurn:
         """Run a turn in a worker thread, its panel live under this cell; returns at once."""
         with held():
-            turn = self.runner.create(self._known(agent), input, conversation_id=conversation_id, options=options)
+            turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
             self._show(turn, input)
             return self.runner.go_on(turn)
 
@@ -139,7 +138,7 @@ class Lab:
     ) -> AgentTurn:
         """`run`, for a cell that awaits."""
         create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
-        turn = await in_worker(create, self._known(agent), input)
+        turn = await in_worker(create, agent, input)
         self._show(turn, input)
         await self.runner.arun_until_blocked(turn)
         return await self.runner.aanswer_all(turn, responder) if responder is not None else turn
@@ -153,11 +152,6 @@ class Lab:
         handle = self.runner.restore(turn)
         self._show(handle, "")
         return handle
-
-    def _known(self, agent: Agent | str) -> Agent | str:
-        if isinstance(agent, Agent) and agent not in self._agents:
-            self._agents.add(self.register(agent))
-        return agent
 
     def resume(self, turn: AnyTurn, command: Command, *, responder: Responder | None = None) -> AgentTurn:
         """Answer a question with a command, and move the turn on in this thread."""
@@ -270,6 +264,21 @@ class Lab:
 
     def __repr__(self) -> str:
         return f"Lab({self.path!r}, user={self.user!r})"
+
+
+class _LabLoader(AgentLoader):
+    """Agents by id and version; each version is written down in the lab when it is first met here."""
+
+    def __init__(self, store: LabStore) -> None:
+        super().__init__()
+        self._store = store
+        self._kept: WeakSet[Agent] = WeakSet()
+
+    def register(self, agent: Agent) -> Agent:
+        if agent not in self._kept:
+            self._store.keep_agent(agent.definition, agent.fingerprint, utc_now())
+            self._kept.add(agent)
+        return super().register(agent)
 
 
 def _place(path: str | os.PathLike[str]) -> Path:

@@ -96,6 +96,12 @@ def test_every_version_that_ran_is_written_down_once(lab):
     assert set(versions["agent_version"]) == set(lab.turns()["agent_version"])
 
 
+def test_a_version_that_ran_through_the_labs_runner_is_written_down_too(lab):
+    lab.runner.run(desk(amount=1), "a")
+
+    assert list(lab.sql("select agent_id from agent_versions")["agent_id"]) == ["desk"]
+
+
 def test_a_given_version_with_another_definition_is_refused_also_in_another_kernel(tmp_path):
     path = tmp_path / "lab.duckdb"
     with af.Lab(path, display=False) as lab:
