@@ -8,6 +8,7 @@ Rule 3: after a fork the child raises and closes nothing: closing would act on f
 
 import os
 import sqlite3
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ Durability = Literal["power", "process"]
 
 _SYNCHRONOUS = {"power": "full", "process": "normal"}
 _BUSY_SECONDS = 30.0
+_BUSY_PAUSE = 0.002
 _PAGE_BYTES = 512  # a commit touches a dozen pages and writes each whole; larger ones cost as much time and more disk
 _CHECKPOINT_BYTES = 4_000_000
 _WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
@@ -142,20 +144,25 @@ class SqliteFile:
             self._idle.clear()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = None
-        try:
-            connection = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            connection.execute(f"pragma page_size = {_PAGE_BYTES}")
-            connection.execute("pragma journal_mode = wal")
-            connection.execute(f"pragma synchronous = {self._synchronous}")
-            connection.execute(f"pragma wal_autocheckpoint = {_CHECKPOINT_BYTES // _PAGE_BYTES}")
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            raise self._fault(error) from error
-        return connection
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            connection = None
+            try:
+                connection = sqlite3.connect(
+                    self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                )
+                connection.execute(f"pragma page_size = {_PAGE_BYTES}")
+                connection.execute("pragma journal_mode = wal")
+                connection.execute(f"pragma synchronous = {self._synchronous}")
+                connection.execute(f"pragma wal_autocheckpoint = {_CHECKPOINT_BYTES // _PAGE_BYTES}")
+                return connection
+            except sqlite3.Error as error:
+                if connection is not None:
+                    connection.close()
+                # While two turn a new file to WAL, SQLite calls one of them off at once and lets none wait.
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise self._fault(error) from error
+            time.sleep(_BUSY_PAUSE)
 
     def _take_turn(self, work: Callable[[sqlite3.Connection], T]) -> T:
         ticket = _Ticket(work)
@@ -273,11 +280,15 @@ class SqliteFile:
             return error
         if self._ended:
             return StoreError(f"{self.path} {self._ended}.")
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = _code(error)
         if code in _DAMAGE:
             mend = "keep a copy of it and of the files beside it, then restore the last good one or start a new file"
             return StoreDamagedError(str(self.path), str(error), mend)
         return StoreError(f"{self.path}: {error}; {_MENDS.get(code, 'nothing was written, and what was stands')}.")
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 _open_files: "weakref.WeakSet[SqliteFile]" = weakref.WeakSet()

@@ -226,15 +226,17 @@ def test_a_newer_file_is_refused_with_what_to_do(path):
 
 
 def test_many_may_make_one_file_at_the_same_time(path):
-    with ThreadPoolExecutor(6) as pool:
-        files = list(pool.map(lambda _: SqliteFile(path, "process", [FIRST, SECOND]), range(6)))
+    for number in range(60):  # one opening in seventy was called off before openers waited for one another
+        new = path.with_name(f"notes{number}")
+        with ThreadPoolExecutor(6) as pool:
+            files = list(pool.map(SqliteFile, [new] * 6, ["process"] * 6, [[FIRST, SECOND]] * 6))
 
-    for file in files:
-        file.write(note("a"))
-        file.close()
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("select count(*) from notes").fetchone() == (6,)
-    connection.close()
+        for file in files:
+            file.write(note("a"))
+            file.close()
+        with sqlite3.connect(new) as connection:
+            assert connection.execute("select count(*) from notes").fetchone() == (6,)
+        connection.close()
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
