@@ -12,21 +12,27 @@ from typing import assert_never
 
 from . import calls, ending, questions, steps
 from .agent import AgentDefinition
+from .budget import overspent
 from .errors import ErrorSummary, IllegalTransitionError
 from .event_data import call_data, usage_data
 from .events import EventType
+from .frozen import FrozenDict
 from .inputs import (
     AgentResumeCommand,
+    ApproveTool,
     CallsChecked,
     Cancel,
     CheckFailed,
     Command,
     DeltaKind,
+    Expired,
     Input,
+    Interrupt,
     Interrupted,
     ModelFailed,
     ModelReplied,
     Proceed,
+    RejectTool,
     StepFailed,
     Streamed,
     Suspend,
@@ -38,6 +44,7 @@ from .inputs import (
 )
 from .machine import HEARS, AgentPhase, AgentStatus, hear
 from .messages import Message, ToolCall, user
+from .retry import ask_about_model, try_again
 from .story import Advance, Story, event_of
 from .turn import PendingCall, Turn, TurnIdentity
 from .verdicts import ALLOWED, stricter
@@ -92,7 +99,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         IllegalTransitionError: an input that a turn in this state does not listen to; nothing changed.
     """
     if isinstance(said, AgentResumeCommand):
-        questions.find(turn, said)
+        questions.find(turn, said, now)
     hear(turn.status, type(said), turn.phase if turn.step_open else None)
     if isinstance(said, Streamed):
         return _streamed(turn, said, now)
@@ -104,7 +111,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             return _replied(story, said)
         case ModelFailed(error=error, usage=usage):
             ending.model_failed(story, error, usage)
-            return ending.cancelled(story) if story.cancel else ending.fail(story, error)
+            return _model_failed(story, error)
         case CallsChecked():
             return _checked(story, said)
         case CheckFailed(error) | StepFailed(error):
@@ -114,7 +121,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         case ToolReturned(call_id, content):
             return calls.returned(story, _running(story, said, call_id), content)
         case ToolFailed(call_id, error, content):
-            return calls.failed(story, _running(story, said, call_id), error, content) or calls.work(story)
+            return calls.failed(story, _running(story, said, call_id), error, content)
         case ToolProgressed(call_id, message, data):
             return calls.progressed(story, _running(story, said, call_id), message, data)
         case ToolAsked():
@@ -129,6 +136,10 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             return _cancel(story, said)
         case Suspend():
             return _suspend(story, said)
+        case Interrupt():
+            return _interrupt(story, said)
+        case Expired(question_id):
+            return _expire(story, question_id)
         case AgentResumeCommand():
             return _answer(story, said)
         case _:
@@ -148,6 +159,8 @@ def _proceed(story: Story) -> Advance:
     if not story.step_open:
         if story.asked and story.phase is AgentPhase.MODEL:
             return steps.wait_for_text(story)
+        if spent := overspent(story):
+            return ending.exceeded(story, spent)
         if limit := ending.reached_limit(story):
             return ending.limited(story, *limit)
     elif story.phase is AgentPhase.MODEL:
@@ -186,9 +199,13 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
     story.pending = tuple([PendingCall(call=call) for call in minted])
     if story.cancel:
         return ending.cancelled(story)
+    if minted and (spent := overspent(story)):
+        return ending.exceeded(story, spent)
     if minted:
         story.phase = AgentPhase.TOOLS
         return calls.work(story)
+    if story.interrupt:
+        return ending.taken_over(story)
     return steps.end_step(story) if story.asked else ending.complete(story, message.content)
 
 
@@ -220,11 +237,22 @@ def _tool_asked(story: Story, said: ToolAsked) -> Advance:
     if pending.form_data is not None:
         met = f"{pending.call.name} asked for form {said.form.key!r} although it had been given one"
         error = ErrorSummary(kind="FormProtocolError", message=met, code="FORM_ASKED_TWICE")
-        return calls.failed(story, pending, error, f"Error: {met}.") or calls.work(story)
-    form = said.form
-    return calls.asked(
-        story, pending, calls.form_question(pending, form.key, said.message, form.description, form.schema)
-    )
+        return calls.failed(story, pending, error, f"Error: {met}.")
+    return calls.asked(story, pending, said.form, said.message)
+
+
+def _model_failed(story: Story, error: ErrorSummary) -> Advance:
+    if story.cancel:
+        return ending.cancelled(story)
+    if story.interrupt:
+        return ending.taken_over(story)
+    if spent := overspent(story):
+        return ending.exceeded(story, spent)
+    failed, story.attempt = story.attempt, story.attempt + 1
+    if waiting := try_again(story, error, failed, f"{story.identity.id}.model"):
+        return waiting
+    story.attempt = failed
+    return ask_about_model(story, error) or ending.fail(story, error)
 
 
 def _request_cancel(story: Story, said: Cancel) -> None:
@@ -251,13 +279,36 @@ def _suspend(story: Story, said: Suspend) -> Advance:
     return story.end()
 
 
-def _answer(story: Story, said: Command) -> Advance:
+def _interrupt(story: Story, said: Interrupt) -> Advance:
+    _begin(story)
+    story.interrupt = said
+    if not story.step_open:
+        return ending.taken_over(story)
+    story.save()  # the step goes on to its next safe point, but the message must not be lost with its process
+    return story.end()
+
+
+def _expire(story: Story, question_id: str) -> Advance:
+    for question in story.suspension.questions if story.suspension else ():
+        if question.id == question_id and question.expires_at is not None and story.now >= question.expires_at:
+            by = FrozenDict(by="expiry")
+            said: Command = (
+                ApproveTool(correlation_id=question_id, metadata=by)
+                if question.when_expired == "APPROVE"
+                else RejectTool(correlation_id=question_id, reason="nobody answered in time", metadata=by)
+            )
+            return _answer(story, said, questions.EXPIRED)
+    raise IllegalTransitionError(story.status, f"the expiry of {question_id}", [])
+
+
+def _answer(story: Story, said: Command, command_type: str = "") -> Advance:
     waiting = story.suspension
     assert waiting is not None
-    answer = questions.record(said, story.now)
+    answer = questions.record(said, story.now, command_type)
     story.answers = (*story.answers, answer)
+    about = next(question.call_id for question in waiting.questions if question.id == said.correlation_id)
     for pending in story.pending:
-        if pending.call.id == said.correlation_id:
+        if pending.call.id == about:
             story.put(questions.answered(pending, said))
     if isinstance(said, UserInput) and isinstance(said.data, str):
         story.say(user(said.data))
@@ -265,7 +316,7 @@ def _answer(story: Story, said: Command) -> Advance:
     story.suspension = None
     story.tell(
         EventType.TURN_RESUMED,
-        command_type=said.command_type,
+        command_type=answer.command_type,
         correlation_id=said.correlation_id,
         reason=answer.reason,
         data=answer.data,

@@ -1,5 +1,6 @@
 """An agent as data: all that `advance` knows of it. Functions, models and policies stand in runtime/agent.py."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,76 @@ class ToolErrorStrategy(StrEnum):
     RETURN_ERROR_TO_MODEL = "RETURN_ERROR_TO_MODEL"
 
 
+class WhenExhausted(StrEnum):
+    """What follows the last attempt of a model call."""
+
+    FAIL = "FAIL"
+    SUSPEND = "SUSPEND"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRetryPolicy:
+    """How often an operation is tried again, and how long the turn waits before. Seconds.
+
+    The first wait is `initial_delay`, each further one `factor` times longer, up to `max_delay`; `jitter` shortens or
+    lengthens it by at most that share, the same on every replay. A provider that asks for longer is heard, up to
+    `max_delay`. The count belongs to one operation and begins anew after each success.
+    """
+
+    max_retries: int = 2
+    initial_delay: float = 1.0
+    factor: float = 2.0
+    max_delay: float = 60.0
+    jitter: float = 0.1
+    seed: int = 0
+    when_exhausted: WhenExhausted = WhenExhausted.FAIL
+    """SUSPEND lets a person decide about a model that does not answer."""
+
+    def __post_init__(self) -> None:
+        _check_whole(self, "max_retries")
+        _check_amounts(self, "initial_delay", "max_delay")
+        if not (self.factor >= 1 and math.isfinite(self.factor)):
+            raise InvalidAgentError(f"factor={self.factor!r}", "a number of at least 1", "correct the retry policy")
+        if not 0 <= self.jitter <= 1:
+            raise InvalidAgentError(f"jitter={self.jitter!r}", "a share from 0 to 1", "correct the retry policy")
+        if self.when_exhausted not in list(WhenExhausted):
+            known = " or ".join(WhenExhausted)
+            raise InvalidAgentError(f"when_exhausted={self.when_exhausted!r}", known, "correct the retry policy")
+        object.__setattr__(self, "when_exhausted", WhenExhausted(self.when_exhausted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBudget:
+    """What a turn may use up. 0 is unlimited. Time is that of work: waiting for a person or a retry is free."""
+
+    max_seconds: float = 0
+    max_total_tokens: int = 0
+    max_input_tokens: int = 0
+    max_output_tokens: int = 0
+    max_tool_calls: int = 0
+
+    def __post_init__(self) -> None:
+        _check_amounts(self, "max_seconds")
+        _check_whole(self, "max_total_tokens", "max_input_tokens", "max_output_tokens", "max_tool_calls")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosingTexts:
+    """What the runtime writes into a history that it has to close; `{why}` stands for the reason."""
+
+    not_run: str = "Not run: {why}."
+    started: str = "Started, but its outcome is not known: {why}."
+    turn: str = "[{why}.]"
+
+    def __post_init__(self) -> None:
+        for name in ("not_run", "started", "turn"):
+            try:
+                getattr(self, name).format(why="")
+            except (KeyError, IndexError, ValueError, AttributeError) as error:
+                met = f"{name}={getattr(self, name)!r}"
+                raise InvalidAgentError(met, "text in which only {why} stands in braces", "correct it") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentExecutionPolicy:
     """The limits of a turn. 0 is unlimited.
@@ -30,6 +101,9 @@ class AgentExecutionPolicy:
     max_iterations: int = 20
     max_steps: int = 100
     tool_errors: ToolErrorStrategy = ToolErrorStrategy.FAIL_TURN
+    retry: AgentRetryPolicy = field(default_factory=AgentRetryPolicy)
+    budget: AgentBudget = field(default_factory=AgentBudget)
+    closing: ClosingTexts = field(default_factory=ClosingTexts)
 
     def __post_init__(self) -> None:
         _check_whole(self, "max_iterations", "max_steps")
@@ -51,6 +125,10 @@ class ToolDefinition:
     """Whether code must judge a call before it runs."""
     idempotent: bool = False
     """Whether running a call twice, under one idempotency key, does what running it once does."""
+    external: bool = False
+    """Whether the work is done outside: the turn waits for a result instead of running anything."""
+    parallel: bool = False
+    """Whether calls of it may run at the same time as other such calls."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
@@ -133,3 +211,10 @@ def _check_whole(owner: object, *names: str) -> None:
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise InvalidAgentError(f"{name}={value!r}", "a whole number, 0 or more", "correct it")
+
+
+def _check_amounts(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise InvalidAgentError(f"{name}={value!r}", "a finite number of 0 or more", "correct it")

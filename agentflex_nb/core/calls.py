@@ -1,77 +1,87 @@
 """The calls of one reply, worked off in the model's order, each to one result.
 
 Free calls run before the first one that needs an answer; at that one the turn waits, with a question for every call
-that needs one. A call is counted once and saved as started before it runs.
+that needs one. A call is counted once and saved as started before it runs. Calls that are declared safe for it run at
+the same time; their results enter the history in the model's order all the same.
 """
 
 import json
 from dataclasses import replace
 
 from .agent import ToolErrorStrategy
+from .asking import INVALID, ask, form_question, problem_of, question_of
+from .budget import no_call_left, overspent
 from .effects import CheckCalls, RunTool
-from .ending import abandon, cancelled, fail
+from .ending import abandon, cancelled, exceeded, fail, taken_over
 from .errors import ErrorSummary
 from .event_data import error_data
 from .events import EventType
-from .forms import REQUEST_USER_INPUT
+from .forms import REQUEST_USER_INPUT, AgentForm
 from .frozen import FrozenDict
-from .machine import AgentPhase, SuspensionType
 from .messages import Role, tool_result
-from .questions import OUTCOME_UNKNOWN, approval_question, outcome_question
-from .steps import end_step, wait_for
+from .questions import OUTCOME_UNKNOWN
+from .retry import try_again
+from .steps import end_step
 from .story import Advance, Story
-from .turn import AgentSuspension, PendingCall, Question
+from .turn import PendingCall
 from .verdicts import Strictness, Verdict
 
 _SHOWN = 2_000  # characters of a result that its event carries; the whole stands in the message
-_INVALID = "INVALID_ARGUMENTS"  # the model's own fault, and its to mend: never the end of a turn
 _TAKEN = frozenset({"status", "phase", "step_count", "max_steps", "tool_call_id", "tool_name", "message"})
 
 
 def work(story: Story) -> Advance:
-    """Go on with the waiting calls until one must be run, judged or asked about, or none is left."""
+    """Go on with the waiting calls until some must be run, judged or asked about, or none is left."""
     while story.pending:
         if story.cancel:
             return cancelled(story)
+        if story.interrupt:
+            return taken_over(story)
         if unchecked := [pending.call for pending in story.pending if _needs_check(story, pending)]:
             return story.end(CheckCalls(tuple(unchecked)))
         pending = story.pending[0]
-        if error := _problem(story, pending):
-            if done := failed(story, pending, error, _excuse(story, pending, error), started=False):
+        if error := problem_of(story, pending):
+            _fail(story, pending, error, _excuse(story, pending, error), started=False)
+        if (pending := story.pending[0]).supplied is not None:
+            if done := _take_result(story, pending, pending.supplied):
                 return done
-        elif pending.supplied is not None:
-            _take_outcome(story, pending, pending.supplied)
         elif pending.verdict and pending.verdict.strictness is Strictness.DENY:
             _deny(story, pending, pending.verdict)
-        elif _question(story, pending):
-            return _ask(story)
-        elif pending.call.name == REQUEST_USER_INPUT:
+        elif pending.failure:
+            return _retry(story, pending, pending.failure)
+        elif pending.declined is not None or (_is_form(pending) and pending.form_data is not None):
             _take_form(story, pending)
+        elif (spent := no_call_left(story)) and not pending.counted and not _is_form(pending):
+            return exceeded(story, spent)
+        elif question_of(story, pending):
+            return ask(story)
         elif story.definition.judges(pending.call.name) and not pending.cleared:
             if story.messages[-1].role is Role.TOOL:
                 story.save()  # a result just came: it must not be lost while the agent's own code runs
-            return story.end(CheckCalls((pending.call,)))
+            return story.end(CheckCalls((pending.runs,)))
+        elif spent := overspent(story):
+            return exceeded(story, spent)
         else:
-            return _start(story, pending)
+            return _start(story)
     return end_step(story)
 
 
 def returned(story: Story, pending: PendingCall, content: str) -> Advance:
     """A tool has given its result."""
-    _complete(story, pending, content)
-    return work(story)
+    _tell_completed(story, pending, content)
+    story.put(replace(pending, started=False, content=content))
+    return _after_result(story)
 
 
-def failed(
-    story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, started: bool = True
-) -> Advance | None:
-    """A call failed. The end of the turn, if the policy says so; else None, and the model is told."""
-    _tell_failed(story, pending, error, started)
-    _settle(story, pending, told)
-    strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
-    if strict and error.code != _INVALID and not story.cancel:  # a tool that stops because it was asked to may raise
-        return fail(story, error)
-    return None
+def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -> Advance:
+    """A tool raised. It is tried again where that is safe and the policy allows it."""
+    tool = story.definition.tool_by_name[pending.call.name]
+    if error.retryable and tool.idempotent and pending.attempt <= story.identity.policy.retry.max_retries:
+        _tell_failed(story, pending, error, started=True, retries=True)
+        story.put(replace(pending, started=False, cleared=False, failure=error))
+    else:
+        _fail(story, pending, error, told, started=True)
+    return _after_result(story)
 
 
 def progressed(story: Story, pending: PendingCall, message: str, data: FrozenDict) -> Advance:
@@ -82,57 +92,37 @@ def progressed(story: Story, pending: PendingCall, message: str, data: FrozenDic
     return story.end()
 
 
-def asked(story: Story, pending: PendingCall, question: Question) -> Advance:
+def asked(story: Story, pending: PendingCall, form: AgentForm, message: str) -> Advance:
     """A running tool needs a form: it stops, and runs again from its start with the data."""
     if story.cancel:
         abandon(story, ErrorSummary(kind="Cancelled", message=story.cancel.reason, code="CANCELLED"))
         return cancelled(story)
+    question = form_question(pending, form.key, message, form.description, form.schema)
     story.put(replace(pending, started=False, cleared=False, asks=question))
-    return _ask(story)
+    return _after_result(story)
 
 
-def form_question(pending: PendingCall, key: str, message: str, description: str, schema: FrozenDict) -> Question:
-    """Fill in this form."""
-    call = pending.call
-    return Question(
-        id=call.id,
-        type=SuspensionType.USER_INPUT,
-        message=message or description,
-        tool_name=call.name,
-        arguments=call.arguments,
-        form_key=key,
-        schema=schema,
-    )
+def _after_result(story: Story) -> Advance:
+    if any(pending.started for pending in story.pending):
+        story.save()  # the others are still at work
+        return story.end()
+    return work(story)
+
+
+def _retry(story: Story, pending: PendingCall, failure: ErrorSummary) -> Advance:
+    story.put(replace(pending, failure=None, attempt=pending.attempt + 1))
+    waiting = try_again(story, failure, pending.attempt, pending.call.id)
+    assert waiting is not None  # `failed` has looked
+    return waiting
+
+
+def _is_form(pending: PendingCall) -> bool:
+    return pending.call.name == REQUEST_USER_INPUT
 
 
 def _needs_check(story: Story, pending: PendingCall) -> bool:
-    return (
-        pending.verdict is None
-        and pending.call.malformed is None
-        and pending.call.name in story.definition.tool_by_name
-    )
-
-
-def _problem(story: Story, pending: PendingCall) -> ErrorSummary | None:
-    call, definition = pending.call, story.definition
-    asks_for_form = call.name == REQUEST_USER_INPUT and bool(definition.forms)
-    if call.name not in definition.tool_by_name and not asks_for_form:
-        known = ", ".join(spec.name for spec in definition.offered) or "none"
-        agent = f"agent {definition.id!r} version {definition.version!r}"
-        return ErrorSummary(
-            kind="UnknownTool", message=f"{agent} has no tool {call.name!r}; it has: {known}", code="UNKNOWN_TOOL"
-        )
-    if call.malformed is not None:
-        shown = call.malformed if len(call.malformed) <= 200 else f"{call.malformed[:200]}…"
-        message = f"the arguments of {call.name} are no JSON object: {shown!r}"
-        return ErrorSummary(kind="MalformedArguments", message=message, code=_INVALID)
-    if asks_for_form and call.arguments.get("form_key") not in definition.form_by_key:
-        met, known = call.arguments.get("form_key"), ", ".join(definition.form_by_key)
-        message = f"there is no form {met!r}; choose one of: {known}"
-        return ErrorSummary(kind="UnknownForm", message=message, code=_INVALID)
-    if pending.verdict and pending.verdict.strictness is Strictness.INVALID:
-        return ErrorSummary(kind="InvalidArguments", message=pending.verdict.message, code=_INVALID)
-    return None
+    known = pending.call.name in story.definition.tool_by_name
+    return known and pending.verdict is None and pending.call.malformed is None
 
 
 def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
@@ -141,65 +131,74 @@ def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
     return f"Error: {error.message}. Nothing was run.{schema}"
 
 
-def _question(story: Story, pending: PendingCall) -> Question | None:
-    tool = story.definition.tool_by_name.get(pending.call.name)
-    verdict = pending.verdict
-    if pending.outcome is not None or (verdict and verdict.strictness is Strictness.DENY) or _problem(story, pending):
-        return None
-    if pending.started and not (tool and tool.idempotent):
-        return outcome_question(pending)
-    if verdict and verdict.strictness is Strictness.ASK and not pending.approved:
-        return approval_question(pending, verdict)
-    if pending.form_data is not None:
-        return None
-    if pending.call.name == REQUEST_USER_INPUT:
-        form = story.definition.form_by_key[str(pending.call.arguments["form_key"])]
-        told = str(pending.call.arguments.get("message") or "")
-        return form_question(pending, form.key, told, form.description, form.schema)
-    return pending.asks
-
-
-def _ask(story: Story) -> Advance:
-    questions = tuple(question for pending in story.pending if (question := _question(story, pending)))
-    for question in questions:
-        told = {"tool_call_id": question.id, "tool_name": question.tool_name, "message": question.message}
-        if question.type is SuspensionType.TOOL_APPROVAL:
-            story.tell(
-                EventType.TOOL_APPROVAL_REQUESTED,
-                **told,
-                code=question.code,
-                reason=question.reason,
-                arguments=question.arguments,
-                metadata=question.metadata,
-            )
-        else:
-            story.tell(EventType.TOOL_INPUT_REQUESTED, **told, form_key=question.form_key)
-    return wait_for(story, AgentSuspension(questions=questions, resume_phase=AgentPhase.TOOLS))
-
-
-def _start(story: Story, pending: PendingCall) -> Advance:
-    call = pending.call
-    if not pending.counted:
-        story.tool_call_count += 1
-    story.put(replace(pending, started=True, counted=True))
-    story.tell(EventType.TOOL_STARTED, tool_call_id=call.id, tool_name=call.name)
+def _start(story: Story) -> Advance:
+    effects: list[RunTool] = []
+    for pending in story.pending:
+        if effects and not _may_join(story, pending):
+            break
+        story.tool_call_count += not pending.counted
+        story.put(replace(pending, started=True, counted=True))
+        story.tell(
+            EventType.TOOL_STARTED,
+            tool_call_id=pending.call.id,
+            tool_name=pending.call.name,
+            attempt=pending.attempt,
+            arguments=pending.edited,
+        )
+        effects.append(RunTool(pending.runs, pending.form_data))
+        if not story.definition.tool_by_name[pending.call.name].parallel:
+            break
     story.save()
-    return story.end(RunTool(call, pending.form_data))
+    return story.end(*effects)
 
 
-def _take_outcome(story: Story, pending: PendingCall, supplied: str) -> None:
+def _may_join(story: Story, pending: PendingCall) -> bool:
+    """Whether this call may start beside one that has just started."""
+    tool = story.definition.tool_by_name.get(pending.call.name)
+    if tool is None or not tool.parallel or problem_of(story, pending) or question_of(story, pending):
+        return False
+    free = not story.definition.judges(tool.name) or pending.cleared
+    denied = pending.verdict is not None and pending.verdict.strictness is Strictness.DENY
+    settled = pending.supplied is not None or pending.failure is not None
+    return free and not denied and not settled and (pending.counted or no_call_left(story) is None)
+
+
+def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, started: bool) -> None:
+    _tell_failed(story, pending, error, started=started)
+    strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
+    ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
+    story.put(replace(pending, started=False, content=told, fatal=error if ends else None))
+
+
+def _take_result(story: Story, pending: PendingCall, result: str) -> Advance | None:
+    """Put the result into the history; the end of the turn, if it is an error that ends it."""
+    if pending.content is None:
+        _tell_supplied(story, pending, result)
+    _settle(story, pending, result)
+    return fail(story, pending.fatal) if pending.fatal else None
+
+
+def _tell_supplied(story: Story, pending: PendingCall, result: str) -> None:
+    """Tell a result that a person or the outside supplied."""
+    tool = story.definition.tool_by_name.get(pending.call.name)
+    outside = tool is not None and tool.external
     if pending.failed:
         error = ErrorSummary(kind="ReportedError", message=pending.outcome or "", code="REPORTED")
-        _tell_failed(story, pending, error, started=True)
-        _settle(story, pending, supplied)
+        type = EventType.EXTERNAL_TOOL_FAILED if outside else EventType.TOOL_FAILED
+        _tell_failed(story, pending, error, started=True, type=type)
     else:
-        _complete(story, pending, supplied)
+        type = EventType.EXTERNAL_TOOL_COMPLETED if outside else EventType.TOOL_COMPLETED
+        _tell_completed(story, pending, result, type)
 
 
 def _take_form(story: Story, pending: PendingCall) -> None:
-    key = pending.call.arguments["form_key"]
-    result = {"status": "SUBMITTED", "form_key": key, "data": pending.form_data}
-    _complete(story, pending, json.dumps(result, ensure_ascii=False))
+    key = pending.call.arguments["form_key"] if _is_form(pending) else pending.asks.form_key if pending.asks else ""
+    told = {"status": "SUBMITTED", "form_key": key, "data": pending.form_data}
+    if pending.declined is not None:
+        told = {"status": "DECLINED", "form_key": key, "reason": pending.declined}
+    content = json.dumps(told, ensure_ascii=False)
+    _tell_completed(story, pending, content)
+    _settle(story, pending, content)
 
 
 def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
@@ -222,23 +221,31 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
     _settle(story, pending, json.dumps(told, ensure_ascii=False))
 
 
-def _tell_failed(story: Story, pending: PendingCall, error: ErrorSummary, started: bool) -> None:
+def _tell_failed(
+    story: Story,
+    pending: PendingCall,
+    error: ErrorSummary,
+    *,
+    started: bool,
+    retries: bool = False,
+    type: EventType = EventType.TOOL_FAILED,
+) -> None:
     call = pending.call
     story.tell(
-        EventType.TOOL_FAILED, tool_call_id=call.id, tool_name=call.name, error=error_data(error), started=started
+        type, tool_call_id=call.id, tool_name=call.name, error=error_data(error), started=started, retries=retries
     )
 
 
-def _complete(story: Story, pending: PendingCall, content: str) -> None:
-    call = pending.call
+def _tell_completed(
+    story: Story, pending: PendingCall, content: str, type: EventType = EventType.TOOL_COMPLETED
+) -> None:
     story.tell(
-        EventType.TOOL_COMPLETED,
-        tool_call_id=call.id,
-        tool_name=call.name,
-        result=content if len(content) <= _SHOWN else content[:_SHOWN],
+        type,
+        tool_call_id=pending.call.id,
+        tool_name=pending.call.name,
+        result=content[:_SHOWN],
         result_chars=len(content),
     )
-    _settle(story, pending, content)
 
 
 def _settle(story: Story, pending: PendingCall, content: str) -> None:

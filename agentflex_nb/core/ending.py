@@ -10,8 +10,9 @@ from .errors import ErrorSummary
 from .event_data import error_data, usage_data
 from .events import EventType
 from .machine import AgentPhase
-from .messages import NO_USAGE, Message, Origin, Role, ToolCall, Usage, assistant, tool_result
+from .messages import NO_USAGE, Message, Origin, Role, ToolCall, Usage, assistant, tool_result, user
 from .story import Advance, Story
+from .turn import PendingCall
 
 
 def complete(story: Story, output: str) -> Advance:
@@ -41,6 +42,49 @@ def limited(story: Story, limit: EventType, used: int, allowed: int) -> Advance:
     story.error = ErrorSummary(kind="LimitReached", message=message, code=str(limit))
     _close(story, f"the turn reached its limit: {message}")
     return _end(story, limit, used=used, limit=allowed)
+
+
+def exceeded(story: Story, spent: tuple[str, float, float]) -> Advance:
+    """The budget is used up."""
+    key, used, allowed = spent
+    message = f"{key} (used={used:g}, limit={allowed:g})"
+    story.error = ErrorSummary(kind="BudgetExceeded", message=message, code=key)
+    _close(story, f"the turn used up its budget: {message}")
+    return _end(story, EventType.BUDGET_EXCEEDED, key=key, used=used, limit=allowed, reason=message)
+
+
+def taken_over(story: Story) -> Advance:
+    """The user interrupts: what goes on is closed, and the turn stands ready to go on with the user's message."""
+    said, waited, outside = story.interrupt, story.suspension, _outside(story)
+    assert said is not None
+    for pending in story.pending:
+        story.tell(
+            EventType.TOOL_INTERRUPTED,
+            tool_call_id=pending.call.id,
+            tool_name=pending.call.name,
+            started=pending.started,
+            message=said.message,
+        )
+    _answer_calls(story, "the user interrupted")
+    story.say(user(said.message))
+    story.pending, story.suspension, story.asked, story.interrupt = (), None, None, None
+    story.phase, story.attempt = AgentPhase.MODEL, 1
+    if waited:
+        story.tell(
+            EventType.TURN_RESUMED,
+            command_type="INTERRUPT",
+            correlation_id=waited.correlation_id,
+            reason="",
+            data=said.message,
+            metadata=said.metadata,
+            remaining=0,
+        )
+    story.save()
+    _tell_outside(story, outside)
+    if story.step_open:
+        story.step_open = False
+        story.tell(EventType.STEP_COMPLETED, step=story.step_count)
+    return story.end()
 
 
 def reached_limit(story: Story) -> tuple[EventType, int, int] | None:
@@ -85,23 +129,47 @@ def open_calls(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
 
 
 def _close(story: Story, why: str) -> None:
+    _answer_calls(story, why)
+    last = story.messages[-1] if story.messages else None
+    if last is None or last.role is not Role.ASSISTANT:
+        text = story.identity.policy.closing.turn.format(why=f"{why[0].upper()}{why[1:]}")
+        story.say(assistant(text, origin=Origin.RUNTIME))
+
+
+def _answer_calls(story: Story, why: str) -> None:
+    closing = story.identity.policy.closing
     supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
     started = {pending.call.id for pending in story.pending if pending.started}
     for call in open_calls(story.messages):
         if call.id in supplied:
             story.say(tool_result(call, supplied[call.id]))
         else:
-            state = "Started, but its outcome is not known" if call.id in started else "Not run"
-            story.say(tool_result(call, f"{state}: {why}.", Origin.RUNTIME))
-    last = story.messages[-1] if story.messages else None
-    if last is None or last.role is not Role.ASSISTANT:
-        story.say(assistant(f"[{why[0].upper()}{why[1:]}.]", origin=Origin.RUNTIME))
+            text = closing.started if call.id in started else closing.not_run
+            story.say(tool_result(call, text.format(why=why), Origin.RUNTIME))
+
+
+def _outside(story: Story) -> list[PendingCall]:
+    tools = story.definition.tool_by_name
+    return [p for p in story.pending if p.started and p.call.name in tools and tools[p.call.name].external]
+
+
+def _tell_outside(story: Story, outside: list[PendingCall]) -> None:
+    """Ask whoever works outside to stop, as best they can: only now that the state which says so is saved."""
+    for pending in outside:
+        story.tell(
+            EventType.EXTERNAL_TOOL_CANCEL_REQUESTED,
+            tool_call_id=pending.call.id,
+            tool_name=pending.call.name,
+            idempotency_key=f"{story.identity.id}:{pending.call.id}",
+        )
 
 
 def _end(story: Story, type: EventType, **data: Any) -> Advance:
+    outside = _outside(story)
     story.phase, story.pending, story.suspension, story.asked = AgentPhase.FINISHED, (), None, None
     story.ended_at = story.now
     story.save()
+    _tell_outside(story, outside)
     if story.step_open:
         story.step_open = False
         story.tell(EventType.STEP_COMPLETED, step=story.step_count)

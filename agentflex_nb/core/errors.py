@@ -15,8 +15,16 @@ AgentFlexError
 ├── WrongThreadError           a blocking call on the runtime's own event loop
 ├── QueryError                 a question to the tables that cannot be answered as it is put
 ├── ModelError                 a model call failed
-│   ├── EmptyReplyError        the model returned nothing at all
+│   ├── RateLimitError         too many calls; may succeed later, as may the next three
+│   ├── OverloadedError        no capacity at the provider
+│   ├── ModelConnectionError   not reached, or not in time
 │   ├── TruncatedStreamError   the stream ended without a finish
+│   ├── QuotaExceededError     nothing left to spend
+│   ├── AuthenticationError    the key is missing or wrong
+│   ├── BadRequestError        refused as it stands
+│   ├── ContextLengthError     too long for the model
+│   ├── ContentFilterError     the answer is withheld
+│   ├── EmptyReplyError        the model returned nothing at all
 │   └── RecordingEndedError    a recorded model has no further message
 └── StoreError                 the record could not be kept
     ├── LabLockedError         another process holds the lab
@@ -193,15 +201,82 @@ class WrongThreadError(AgentFlexError, RuntimeError):
 
 
 class ModelError(AgentFlexError):
-    """A model call failed."""
+    """A model call failed. `retryable` is the class's: whether the same call may succeed later.
+
+    Args:
+        message: What was met.
+        status: The HTTP status, where there was one.
+        provider_code: The provider's own word for it.
+        request_id: Under which the provider finds the call.
+        retry_after: Seconds that the provider asks to wait; a lower bound.
+    """
+
+    retryable = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int | None = None,
+        provider_code: str = "",
+        request_id: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.provider_code, self.request_id, self.retry_after = (
+            status,
+            provider_code,
+            request_id,
+            retry_after,
+        )
 
 
-class EmptyReplyError(ModelError):
-    """The model returned nothing at all: no text, no calls, no finish."""
+class RateLimitError(ModelError):
+    """Too many calls at the moment."""
+
+    retryable = True
+
+
+class OverloadedError(ModelError):
+    """The provider has no capacity at the moment, or a fault of its own."""
+
+    retryable = True
+
+
+class ModelConnectionError(ModelError):
+    """The provider could not be reached, or took too long."""
+
+    retryable = True
 
 
 class TruncatedStreamError(ModelError):
     """The model's stream ended without saying that it had finished."""
+
+    retryable = True
+
+
+class QuotaExceededError(ModelError):
+    """The account has no budget left; trying again spends time, not money."""
+
+
+class AuthenticationError(ModelError):
+    """The key is missing, wrong, or not allowed to do this."""
+
+
+class BadRequestError(ModelError):
+    """The provider refuses the request as it stands."""
+
+
+class ContextLengthError(ModelError):
+    """The conversation does not fit into the model's context."""
+
+
+class ContentFilterError(ModelError):
+    """The provider withholds the answer."""
+
+
+class EmptyReplyError(ModelError):
+    """The model returned nothing at all: no text, no calls, no finish."""
 
 
 class RecordingEndedError(ModelError):
@@ -248,8 +323,15 @@ class StoreDamagedError(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorSummary:
-    """What is kept of an exception: its type's name, its text, and a code where one fits."""
+    """What is kept of an exception: its type's name, its text, and what decides whether to try again."""
 
     kind: str
     message: str
     code: str = ""
+    retryable: bool = False
+    retry_after: float | None = None
+    """Seconds that whoever failed asks to wait."""
+    status: int | None = None
+    """The HTTP status, where there was one."""
+    provider_code: str = ""
+    request_id: str = ""

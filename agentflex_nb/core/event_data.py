@@ -8,7 +8,15 @@ from .turn import Question
 
 def error_data(error: ErrorSummary) -> FrozenDict:
     """What went wrong."""
-    return FrozenDict(kind=error.kind, message=error.message, code=error.code)
+    return FrozenDict(
+        kind=error.kind,
+        message=error.message,
+        code=error.code,
+        retryable=error.retryable,
+        status=error.status,
+        provider_code=error.provider_code,
+        request_id=error.request_id,
+    )
 
 
 def usage_data(usage: Usage) -> FrozenDict:
@@ -46,5 +54,7 @@ def question_data(question: Question) -> FrozenDict:
         arguments=question.arguments,
         form_key=question.form_key,
         schema=question.schema,
+        call_id=question.call_id,
+        expires_at=question.expires_at.isoformat() if question.expires_at else None,
         metadata=question.metadata,
     )

@@ -120,6 +120,13 @@ class Interrupted:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Nobody answered this question in time."""
+
+    question_id: str
+
+
 # -- said by a person --------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +135,14 @@ class Cancel:
     """End the turn at the next safe point."""
 
     reason: str = ""
+    metadata: FrozenDict = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupt:
+    """Leave what goes on, and go on with this message of the user instead."""
+
+    message: str
     metadata: FrozenDict = EMPTY
 
 
@@ -157,9 +172,17 @@ class AgentResumeCommand:
         return _NAMES[type(self)]
 
     @staticmethod
-    def approve_tool(correlation_id: str, **metadata: Any) -> "ApproveTool":
-        """Run the call that was shown."""
-        return ApproveTool(correlation_id=correlation_id, metadata=_kept(metadata))
+    def approve_tool(
+        correlation_id: str, *, arguments: Mapping[str, Any] | None = None, **metadata: Any
+    ) -> "ApproveTool":
+        """Run the call that was shown; with other arguments, if they are given."""
+        edited = None if arguments is None else freeze_strict(dict(arguments), "arguments")
+        return ApproveTool(correlation_id=correlation_id, arguments=edited, metadata=_kept(metadata))
+
+    @staticmethod
+    def decline(correlation_id: str, reason: str = "", **metadata: Any) -> "Decline":
+        """Do not fill in the form; the model is told the reason."""
+        return Decline(correlation_id=correlation_id, reason=reason, metadata=_kept(metadata))
 
     @staticmethod
     def reject_tool(correlation_id: str, reason: str = "", **metadata: Any) -> "RejectTool":
@@ -199,10 +222,20 @@ class AgentResumeCommand:
 class ApproveTool(AgentResumeCommand):
     """Run the call that was shown."""
 
+    arguments: FrozenDict | None = None
+    """What to run it with instead; None for the arguments that were shown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectTool(AgentResumeCommand):
     """Do not run it."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decline(AgentResumeCommand):
+    """Do not fill in the form."""
 
     reason: str = ""
 
@@ -232,17 +265,18 @@ class Continue(AgentResumeCommand):
     """Go on at once."""
 
 
-Command = ApproveTool | RejectTool | UserInput | ExternalResult | Retry | Continue
+Command = ApproveTool | RejectTool | UserInput | Decline | ExternalResult | Retry | Continue
 
 Input = (
     Proceed | Streamed | ModelReplied | ModelFailed | CallsChecked | CheckFailed | ToolReturned | ToolFailed
-    | ToolProgressed | ToolAsked | StepFailed | Interrupted | Cancel | Suspend | Command
+    | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt | Suspend | Command
 )  # fmt: skip
 
 _NAMES: Mapping[type[AgentResumeCommand], str] = {
     ApproveTool: "APPROVE_TOOL",
     RejectTool: "REJECT_TOOL",
     UserInput: "USER_INPUT",
+    Decline: "DECLINE",
     ExternalResult: "EXTERNAL_RESULT",
     Retry: "RETRY",
     Continue: "CONTINUE",

@@ -19,8 +19,11 @@ from .inputs import (
     Cancel,
     CheckFailed,
     Continue,
+    Decline,
+    Expired,
     ExternalResult,
     Input,
+    Interrupt,
     Interrupted,
     ModelFailed,
     ModelReplied,
@@ -131,16 +134,18 @@ TRANSITIONS: Mapping[AgentStatus, Mapping[tuple[EventType, str], AgentStatus]] =
 
 # Questions of several kinds may stand in one suspension, so a person's answers are heard wherever a person is awaited;
 # whether an answer fits its question is decided by the question.
-_ANSWERS: frozenset[type[Input]] = frozenset({ApproveTool, RejectTool, UserInput, ExternalResult, Cancel})
-_GOES_ON: frozenset[type[Input]] = frozenset((Retry, Continue, Cancel))
+_ANSWERS: frozenset[type[Input]] = frozenset(
+    {ApproveTool, RejectTool, UserInput, Decline, ExternalResult, Expired, Interrupt, Cancel}
+)
+_GOES_ON: frozenset[type[Input]] = frozenset((Retry, Continue, Interrupt, Cancel))
 
 # status -> what may be said to a turn that stands there
 HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
-    _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Cancel}),
+    _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Cancel}),
     _S.RUNNING: frozenset(
         {
             Proceed, Streamed, ModelReplied, ModelFailed, CallsChecked, CheckFailed, ToolReturned, ToolFailed,
-            ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Cancel,
+            ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
         }
     ),
     _S.WAITING_FOR_USER: _ANSWERS,

@@ -3,24 +3,28 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from .errors import CommandRefusedError, RefusalReason
 from .frozen import FrozenDict, freeze
-from .inputs import ApproveTool, Command, Continue, ExternalResult, RejectTool, Retry, UserInput
+from .inputs import ApproveTool, Command, Continue, Decline, ExternalResult, RejectTool, Retry, UserInput
 from .machine import SuspensionType
 from .turn import Answer, PendingCall, Question, Turn
 from .verdicts import ALLOWED, Strictness, Verdict
 
 OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 REJECTED = "REJECTED"
+EXPIRED = "EXPIRED"
 
 
-def approval_question(pending: PendingCall, verdict: Verdict) -> Question:
+def approval_question(pending: PendingCall, verdict: Verdict, now: datetime) -> Question:
     """May this call run?"""
     call = pending.call
     return Question(
         id=call.id,
+        call_id=call.id,
+        expires_at=None if verdict.expires_in is None else now + timedelta(seconds=verdict.expires_in),
+        when_expired="" if verdict.expires_in is None else verdict.when_expired,
         type=SuspensionType.TOOL_APPROVAL,
         message=verdict.message or f"{call.name} asks for approval",
         code=verdict.code,
@@ -36,6 +40,7 @@ def outcome_question(pending: PendingCall) -> Question:
     call = pending.call
     return Question(
         id=call.id,
+        call_id=call.id,
         type=SuspensionType.TOOL_APPROVAL,
         message=f"{call.name} had started when its process ended, and nobody knows whether it took effect",
         code=OUTCOME_UNKNOWN,
@@ -45,7 +50,20 @@ def outcome_question(pending: PendingCall) -> Question:
     )
 
 
-def find(turn: Turn, command: Command) -> Question:
+def external_question(pending: PendingCall) -> Question:
+    """The work is done outside: what is its result? The attempt in the id tells a late result of another one apart."""
+    call = pending.runs
+    return Question(
+        id=f"{call.id}.{pending.attempt}",
+        call_id=call.id,
+        type=SuspensionType.EXTERNAL_TOOL,
+        message=f"{call.name} is carried out elsewhere",
+        tool_name=call.name,
+        arguments=call.arguments,
+    )
+
+
+def find(turn: Turn, command: Command, now: datetime) -> Question:
     """The open question that this command answers.
 
     Raises:
@@ -53,7 +71,9 @@ def find(turn: Turn, command: Command) -> Question:
     """
     for answer in reversed(turn.answers):
         if answer.question_id == command.correlation_id and not _open(turn, command.correlation_id):
-            raise _refused(turn, command, RefusalReason.ALREADY_RESOLVED, _already(answer), answer)
+            late = answer.command_type == EXPIRED
+            reason = RefusalReason.EXPIRED if late else RefusalReason.ALREADY_RESOLVED
+            raise _refused(turn, command, reason, _already(answer), answer)
     if turn.status.is_terminal:
         raise _refused(turn, command, RefusalReason.FINAL, f"turn {turn.id} has ended: it is {turn.status}")
     if not turn.questions:
@@ -74,6 +94,13 @@ def find(turn: Turn, command: Command) -> Question:
             plain if question.schema is None else f"form {question.form_key!r} is answered with its data, not with text"
         )
         raise _refused(turn, command, RefusalReason.INVALID, met)
+    if question.expires_at is not None and now >= question.expires_at:
+        met = f"question {question.id} expired at {question.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise _refused(turn, command, RefusalReason.EXPIRED, met)
+    due_at = turn.suspension.due_at if turn.suspension else None
+    if isinstance(command, Retry) and due_at is not None and now < due_at:
+        met = f"turn {turn.id} is due at {due_at:%Y-%m-%d %H:%M:%S} UTC, not before; continue_ does not wait"
+        raise _refused(turn, command, RefusalReason.NOT_DUE, met)
     return question
 
 
@@ -87,7 +114,7 @@ def fitting(question: Question) -> frozenset[type[Command]]:
 # what is waited for -> the answers that fit
 _FITTING: Mapping[SuspensionType, frozenset[type[Command]]] = {
     SuspensionType.TOOL_APPROVAL: frozenset({ApproveTool, RejectTool}),
-    SuspensionType.USER_INPUT: frozenset({UserInput}),
+    SuspensionType.USER_INPUT: frozenset((UserInput, Decline)),
     SuspensionType.EXTERNAL_TOOL: frozenset({ExternalResult}),
     SuspensionType.CHILD_AGENT: frozenset(),
     SuspensionType.RETRY: frozenset({Retry, Continue}),
@@ -95,16 +122,18 @@ _FITTING: Mapping[SuspensionType, frozenset[type[Command]]] = {
 }
 
 
-def record(command: Command, at: datetime) -> Answer:
+def record(command: Command, at: datetime, command_type: str = "") -> Answer:
     """The answer as it is kept."""
     data = command.data if isinstance(command, UserInput) else None
+    if isinstance(command, ApproveTool) and command.arguments is not None:
+        data = command.arguments
     if isinstance(command, ExternalResult):
         data = freeze({"result": command.result, "error": command.error})
     return Answer(
         question_id=command.correlation_id,
-        command_type=command.command_type,
+        command_type=command_type or command.command_type,
         at=at,
-        reason=command.reason if isinstance(command, RejectTool) else "",
+        reason=command.reason if isinstance(command, RejectTool | Decline) else "",
         data=data,
         metadata=command.metadata,
     )
@@ -113,11 +142,21 @@ def record(command: Command, at: datetime) -> Answer:
 def answered(pending: PendingCall, command: Command) -> PendingCall:
     """The waiting call after its answer."""
     match command:
+<<<<<<< HEAD
         case ApproveTool():
             return replace(pending, approved=True, started=False, cleared=False)
         case RejectTool(reason=reason):
             judged = pending.verdict or ALLOWED  # its metadata is the policy's, for the model; a person's is not
             no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=judged.metadata)
+=======
+        case ApproveTool(arguments=arguments):
+            edited = pending.edited if arguments is None else arguments
+            return replace(pending, approved=True, started=False, cleared=False, edited=edited)
+        case Decline(reason=reason):
+            return replace(pending, declined=reason)
+        case RejectTool(reason=reason, metadata=metadata):
+            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=metadata)
+>>>>>>> dada13d (Issue 3 core)
             return replace(pending, verdict=no)
         case UserInput(data=data) if isinstance(data, FrozenDict):
             return replace(pending, form_data=data, asks=None)

@@ -1,7 +1,8 @@
 """A step: at most one model call, and the tool calls it led to. Here steps open, end, and turn into a wait."""
 
+from .budget import overspent
 from .effects import CallModel
-from .ending import cancelled, limited, reached_limit
+from .ending import cancelled, exceeded, limited, reached_limit, taken_over
 from .event_data import question_data
 from .events import EventType
 from .machine import AgentPhase, SuspensionType
@@ -27,8 +28,12 @@ def end_step(story: Story) -> Advance:
     story.tell(EventType.STEP_COMPLETED, step=story.step_count)
     if story.cancel:
         return cancelled(story)
+    if story.interrupt:
+        return taken_over(story)
     if story.asked:
         return wait_for_text(story)
+    if spent := overspent(story):
+        return exceeded(story, spent)
     if limit := reached_limit(story):
         return limited(story, *limit)
     return story.end()
@@ -95,5 +100,6 @@ def tell_suspended(story: Story, suspension: AgentSuspension) -> None:
         message=suspension.message,
         resume_phase=suspension.resume_phase.value,
         metadata=suspension.metadata,
+        next_runnable_at=suspension.due_at.isoformat() if suspension.due_at else None,
         questions=tuple(question_data(question) for question in suspension.questions),
     )

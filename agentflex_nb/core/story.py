@@ -9,7 +9,7 @@ from .agent import AgentDefinition
 from .effects import Effect
 from .events import AgentEvent, EventType
 from .frozen import FrozenDict
-from .machine import follow
+from .machine import AgentStatus, follow
 from .messages import Message
 from .turn import PendingCall, Turn
 
@@ -39,7 +39,11 @@ class Story:
         self.started_at, self.ended_at = turn.started_at, turn.ended_at
         self.messages, self.pending = turn.messages, turn.pending
         self.suspension, self.asked, self.answers = turn.suspension, turn.asked, turn.answers
-        self.usage, self.cancel = turn.usage, turn.cancel
+        self.usage, self.cancel, self.interrupt = turn.usage, turn.cancel, turn.interrupt
+        self.active_seconds, self.seen_at = turn.active_seconds, turn.seen_at
+        if turn.status is AgentStatus.RUNNING and turn.seen_at is not None and now > turn.seen_at:
+            self.active_seconds += (now - turn.seen_at).total_seconds()
+            self.seen_at = now
         self.output, self.finish_reason, self.error = turn.output, turn.finish_reason, turn.error
         self.saved = False
         self.events: list[AgentEvent] = []
@@ -76,7 +80,8 @@ class Story:
             tool_call_count=self.tool_call_count, attempt=self.attempt, started_at=self.started_at,
             messages=self.messages, pending=self.pending, suspension=self.suspension, asked=self.asked,
             answers=self.answers, usage=self.usage, cancel=self.cancel, output=self.output,
-            finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at,
+            finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at, interrupt=self.interrupt,
+            active_seconds=self.active_seconds, seen_at=(self.seen_at or self.now) if self.status is AgentStatus.RUNNING else None,
         )  # fmt: skip
         return Advance(turn, tuple(self.events), effects, self.saved)
 

@@ -1,12 +1,12 @@
 """A turn: one input on its way to one result. A value; only `advance` makes the next one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from .agent import AgentExecutionPolicy
 from .errors import ErrorSummary
 from .frozen import EMPTY, FrozenDict
-from .inputs import Cancel, Suspend
+from .inputs import Cancel, Interrupt, Suspend
 from .machine import AgentPhase, AgentStatus, SuspensionType
 from .messages import NO_USAGE, Message, ToolCall, Usage
 from .verdicts import Verdict
@@ -38,7 +38,7 @@ class Question:
     """One thing that a person must decide, and all that is needed to decide it."""
 
     id: str
-    """The id of the call that it is about; for a plain question an id of its own."""
+    """The id of the call that it is about, with the attempt behind it for work outside; else an id of its own."""
     type: SuspensionType
     message: str
     code: str = ""
@@ -46,6 +46,12 @@ class Question:
     tool_name: str = ""
     arguments: FrozenDict = EMPTY
     form_key: str = ""
+    call_id: str = ""
+    """The call that it is about, if it is about one."""
+    expires_at: datetime | None = None
+    """When it is answered by itself, as `when_expired` says."""
+    when_expired: str = ""
+    """REJECT or APPROVE."""
     schema: FrozenDict | None = None
     """The form's JSON Schema as it was when the question was asked; None for a question without a form."""
     metadata: FrozenDict = EMPTY
@@ -61,6 +67,8 @@ class AgentSuspension:
 
     questions: tuple[Question, ...]
     resume_phase: AgentPhase
+    due_at: datetime | None = None
+    """When a retry may begin."""
     metadata: FrozenDict = EMPTY
 
     @property
@@ -120,10 +128,28 @@ class PendingCall:
     """A result that a person or the outside supplied, as text for the model."""
     failed: bool = False
     """Whether the supplied outcome is an error."""
+    content: str | None = None
+    """Its result, told already, which waits for its place in the history."""
+    fatal: ErrorSummary | None = None
+    """The error with which the turn fails once this call's result is in the history."""
+    failure: ErrorSummary | None = None
+    """Why the last attempt failed, while another one is to follow."""
+    declined: str | None = None
+    """Why a person did not fill in the form; None while nobody declined."""
+    edited: FrozenDict | None = None
+    """The arguments as a person changed them; the model's own stay in the history."""
+    attempt: int = 1
+
+    @property
+    def runs(self) -> ToolCall:
+        """The call as it is run: with the arguments that a person may have changed."""
+        return self.call if self.edited is None else replace(self.call, arguments=self.edited)
 
     @property
     def supplied(self) -> str | None:
-        """The supplied outcome, as the model is told it."""
+        """The result that is known already, as the model is told it."""
+        if self.content is not None:
+            return self.content
         return f"Error: {self.outcome}" if self.failed else self.outcome
 
 
@@ -154,6 +180,12 @@ class Turn:
     usage: Usage = NO_USAGE
     cancel: Cancel | None = None
     """A cancellation that waits for the next safe point."""
+    interrupt: Interrupt | None = None
+    """A message of the user that waits for the next safe point, to interrupt what goes on."""
+    active_seconds: float = 0.0
+    """Time spent at work; waiting is not work."""
+    seen_at: datetime | None = None
+    """Up to when `active_seconds` counts, for a turn that runs."""
     output: str | None = None
     finish_reason: str | None = None
     error: ErrorSummary | None = None

@@ -1,9 +1,10 @@
 """What the agent's own code says about a call before it runs. The stricter of two verdicts wins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from .errors import InvalidAgentError
 from .frozen import EMPTY, FrozenDict, freeze_strict
 
 
@@ -26,6 +27,10 @@ class Verdict:
     message: str = ""
     reason: str = ""
     metadata: FrozenDict = EMPTY
+    expires_in: float | None = None
+    """Seconds after which an approval that is asked for resolves by itself."""
+    when_expired: str = "REJECT"
+    """To what: REJECT or APPROVE."""
 
 
 ALLOWED = Verdict(strictness=Strictness.ALLOW)
@@ -43,10 +48,19 @@ class ToolApprovalDecision:
 
     @staticmethod
     def require_approval(
-        message: str = "", *, code: str = "APPROVAL_REQUIRED", reason: str = "", **metadata: Any
+        message: str = "",
+        *,
+        code: str = "APPROVAL_REQUIRED",
+        reason: str = "",
+        expires_in: float | None = None,
+        when_expired: str = "REJECT",
+        **metadata: Any,
     ) -> Verdict:
-        """Ask a person first."""
-        return _verdict(Strictness.ASK, code, message, reason, metadata)
+        """Ask a person first; without an answer within `expires_in` seconds it resolves to `when_expired`."""
+        if when_expired not in ("REJECT", "APPROVE"):
+            raise InvalidAgentError(f"when_expired={when_expired!r}", "REJECT or APPROVE", "correct the policy")
+        asked = _verdict(Strictness.ASK, code, message, reason, metadata)
+        return replace(asked, expires_in=expires_in, when_expired=when_expired)
 
 
 def _verdict(strictness: Strictness, code: str, message: str, reason: str, metadata: dict[str, Any]) -> Verdict:
