@@ -142,21 +142,14 @@ def record(command: Command, at: datetime, command_type: str = "") -> Answer:
 def answered(pending: PendingCall, command: Command) -> PendingCall:
     """The waiting call after its answer."""
     match command:
-<<<<<<< HEAD
-        case ApproveTool():
-            return replace(pending, approved=True, started=False, cleared=False)
-        case RejectTool(reason=reason):
-            judged = pending.verdict or ALLOWED  # its metadata is the policy's, for the model; a person's is not
-            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=judged.metadata)
-=======
         case ApproveTool(arguments=arguments):
             edited = pending.edited if arguments is None else arguments
             return replace(pending, approved=True, started=False, cleared=False, edited=edited)
         case Decline(reason=reason):
             return replace(pending, declined=reason)
-        case RejectTool(reason=reason, metadata=metadata):
-            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=metadata)
->>>>>>> dada13d (Issue 3 core)
+        case RejectTool(reason=reason):
+            judged = pending.verdict or ALLOWED  # its metadata is the policy's, for the model; a person's is not
+            no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=judged.metadata)
             return replace(pending, verdict=no)
         case UserInput(data=data) if isinstance(data, FrozenDict):
             return replace(pending, form_data=data, asks=None)
