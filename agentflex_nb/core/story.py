@@ -81,7 +81,8 @@ class Story:
             messages=self.messages, pending=self.pending, suspension=self.suspension, asked=self.asked,
             answers=self.answers, usage=self.usage, cancel=self.cancel, output=self.output,
             finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at, interrupt=self.interrupt,
-            active_seconds=self.active_seconds, seen_at=(self.seen_at or self.now) if self.status is AgentStatus.RUNNING else None,
+            active_seconds=self.active_seconds,
+            seen_at=(self.seen_at or self.now) if self.status is AgentStatus.RUNNING else None,
         )  # fmt: skip
         return Advance(turn, tuple(self.events), effects, self.saved)
 

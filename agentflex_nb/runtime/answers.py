@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import CommandRefusedError, RefusalReason, UnansweredError
-from ..core.inputs import AgentResumeCommand, Command
+from ..core.inputs import AgentResumeCommand, ApproveTool, Command, Decline
 from ..core.machine import SuspensionType
 from ..core.turn import Question, Turn
 from .forms import faults
+from .tools import InvalidArgumentsError, Tool
 
 Responder = Callable[[Question], Any] | Mapping[str, Any]
 
@@ -43,7 +44,7 @@ def respond(turn: Turn, question: Question, responder: Responder) -> Command:
         UnansweredError: it has no answer to this question.
     """
     answer = _table(question, responder) if isinstance(responder, Mapping) else responder(question)
-    by = {"by": "responder"}
+    by: dict[str, Any] = {"by": "responder"}
     if isinstance(answer, AgentResumeCommand):
         return answer  # type: ignore[return-value]
     if question.type is SuspensionType.TOOL_APPROVAL:
@@ -56,13 +57,18 @@ def respond(turn: Turn, question: Question, responder: Responder) -> Command:
     raise UnansweredError(turn.id, turn.questions, f"and the responder said {answer!r} to {question.id}")
 
 
-def check(turn: Turn, question: Question, command: Command) -> None:
-    """Hold submitted data against the schema that the question froze.
+def check(turn: Turn, question: Question, command: Command, tools: Mapping[str, Tool]) -> None:
+    """Hold submitted data against the schema that the question froze, and edited arguments against their tool.
 
     Raises:
         CommandRefusedError: reason INVALID, with one entry a fault; the turn goes on waiting.
     """
-    if question.type is not SuspensionType.USER_INPUT:
+    if isinstance(command, ApproveTool) and command.arguments is not None:
+        try:
+            tools[question.tool_name].check(command.arguments)
+        except InvalidArgumentsError as error:
+            raise _invalid(turn, question, f"the arguments do not fit {question.tool_name}: {error}") from None
+    if question.type is not SuspensionType.USER_INPUT or isinstance(command, Decline):
         return
     data = getattr(command, "data", None)
     if question.schema is None:

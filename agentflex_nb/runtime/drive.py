@@ -1,8 +1,11 @@
 """One turn being moved on by one thread: what the core asks for is performed, in order, and what came back is said."""
 
 import contextvars
+import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
 
 from ..core.effects import Effect
 from ..core.errors import ErrorSummary, InvalidAgentError
@@ -99,6 +102,14 @@ class Drive(Scribe):
 
     # -- in any thread -------------------------------------------------------------------------------------------------
 
+    def why_leave(self) -> str:
+        """Why what is at work should be left: somebody wants the turn to end or to do something else; "" if nobody."""
+        if self.is_cancelled():
+            return "the turn was cancelled"
+        if self.turn.interrupt is not None:
+            return "the user interrupted"
+        return ""
+
     def is_cancelled(self) -> bool:
         """Whether somebody wants the turn to end; looks into the store at most twice a second."""
         if self.turn.cancel is not None:
@@ -157,11 +168,35 @@ class Drive(Scribe):
         if not self.say_if_runs(Proceed()):
             return
         while self.effects:
-            answer = perform(self, self.effects.popleft())
-            self.say_if_runs(answer)
+            batch = [self.effects.popleft() for _ in range(len(self.effects))]
+            if len(batch) == 1:
+                self.say_if_runs(perform(self, batch[0]))
+            else:
+                self._perform_together(perform, batch)
             if self.turn.status is not AgentStatus.FAILED:
                 self.raises = None  # the turn has got over it
             self.is_cancelled()
+
+    def _perform_together(self, perform: Perform, batch: Sequence[Effect]) -> None:
+        """Each in a thread of its own; what comes back is said as soon as it does."""
+
+        def work(effect: Effect, done: Future[None]) -> None:
+            try:
+                self.say_if_runs(perform(self, effect))
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        at_work = []
+        for effect in batch:
+            at_work.append(done := Future[None]())
+            in_thread(partial(work, effect, done), "agentflex-tool")
+        for done in at_work:
+            with self.performing():
+                done.exception()
+        for done in at_work:
+            done.result()
 
     def _write_streamed(self, pieces: Iterable[Input]) -> None:
         for piece in pieces:
@@ -176,7 +211,10 @@ class Drive(Scribe):
 
 
 def summary(error: BaseException, code: str = "") -> ErrorSummary:
-    """What is kept of an exception; never raises, whatever the exception's own text does."""
+    """What is kept of an exception; never raises, whatever the exception's own text does.
+
+    What may succeed later is listed, not guessed: errors that say so themselves (`retryable`), connections, time-outs.
+    """
     try:
         text = well_formed(str(error))
     except Exception:
@@ -184,4 +222,14 @@ def summary(error: BaseException, code: str = "") -> ErrorSummary:
     kind = type(error).__name__
     if isinstance(error, SystemExit):
         text = f"SystemExit({text})"
-    return ErrorSummary(kind=kind, message=text[:10_000] or kind, code=code)
+    after = getattr(error, "retry_after", None)
+    return ErrorSummary(
+        kind=kind,
+        message=text[:10_000] or kind,
+        code=code,
+        retryable=getattr(error, "retryable", False) is True or isinstance(error, ConnectionError | TimeoutError),
+        retry_after=float(after) if isinstance(after, int | float) and 0 <= after < math.inf else None,
+        status=status if isinstance(status := getattr(error, "status", None), int) else None,
+        provider_code=str(getattr(error, "provider_code", "")),
+        request_id=str(getattr(error, "request_id", "")),
+    )

@@ -23,6 +23,7 @@ class Verbs(Protocol):
     def events(self, turn: str) -> list[AgentEvent]: ...
     def resume(self, turn: str, command: Command) -> object: ...
     def cancel(self, turn: str, reason: str = "", **metadata: Any) -> bool: ...
+    def interrupt(self, turn: str, message: str, **metadata: Any) -> object: ...
     async def await_quiet(self, known: KnownTurn) -> None: ...
 
 
@@ -140,13 +141,19 @@ class AgentTurn:
         error = turn.error or ErrorSummary(kind="", message=turn.cancel.reason if turn.cancel else "")
         raise TurnFailedError(turn.id, turn.status, error.kind, error.message)
 
-    def approve(self, call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+    def approve(
+        self, call_id: str | None = None, *, arguments: Mapping[str, Any] | None = None, **metadata: Any
+    ) -> "AgentTurn":
         """Run the call that asks; name it when several ask. Metadata (by=, ticket=) is kept.
 
+        `arguments` replace those that were shown: they must fit the tool, and its policy judges the call again.
+
         Raises:
-            CommandRefusedError: it was answered already, nothing is asked, or it is no approval; nothing changed.
+            CommandRefusedError: it was answered already, nothing is asked, it is no approval, or the arguments do not
+                fit (INVALID); nothing changed.
         """
-        return self._resume(AgentResumeCommand.approve_tool(self._pick(call_id), **self._signed(metadata)))
+        command = AgentResumeCommand.approve_tool(self._pick(call_id), arguments=arguments, **self._signed(metadata))
+        return self._resume(command)
 
     def reject(self, reason: str = "", call_id: str | None = None, **metadata: Any) -> "AgentTurn":
         """Do not run the call; the model is told the reason."""
@@ -159,6 +166,19 @@ class AgentTurn:
             CommandRefusedError: reason INVALID with `errors` by JSON pointer; the turn goes on waiting.
         """
         return self._resume(AgentResumeCommand.user_input(self._pick(call_id), data, **self._signed(metadata)))
+
+    def decline(self, reason: str = "", call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+        """Do not fill in the form; the model is told the reason."""
+        return self._resume(AgentResumeCommand.decline(self._pick(call_id), reason, **self._signed(metadata)))
+
+    def interrupt(self, message: str) -> "AgentTurn":
+        """Leave what goes on, close its calls, and go on with this message.
+
+        Raises:
+            CommandRefusedError: the turn has ended.
+        """
+        self._runner.interrupt(self.id, message, **self._signed({}))
+        return self
 
     def supply(
         self, result: Any = None, *, error: str | None = None, call_id: str | None = None, **metadata: Any

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterable, Iterator
 from typing import Any, assert_never
 
+from ..core.budget import deadline
 from ..core.effects import CallModel, CheckCalls, Effect, RunTool
 from ..core.errors import AgentFlexError, ErrorSummary, InvalidAgentError
 from ..core.forms import FormRequired
@@ -34,8 +35,8 @@ from .stream import ReplyAssembler
 from .tools import InvalidArgumentsError, Tool, to_text
 
 
-class _Cancelled(AgentFlexError):
-    """The stream was left because the turn is being cancelled."""
+class _Left(AgentFlexError):
+    """The stream was left: the turn is being cancelled or interrupted, or its time is used up."""
 
 
 def perform(drive: Drive, effect: Effect) -> Input:
@@ -76,7 +77,7 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
         drive.flush_text()
         if id(error) not in own:
             drive.raises = error  # a middleware's own error reaches the caller
-        code = "CANCELLED" if isinstance(error, _Cancelled) else ""
+        code = "LEFT" if isinstance(error, _Left) else ""
         return ModelFailed(error=summary(error, code), usage=replies[-1].usage if replies else NO_USAGE)
     return reply
 
@@ -89,11 +90,14 @@ def _reply(value: Any) -> ModelReplied:
 
 
 def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> ModelReplied:
+    until = deadline(drive.turn)
     deltas = _deltas(drive.agent.model.stream(request))
     try:
         for delta in deltas:
-            if drive.is_cancelled():
-                raise _Cancelled("the turn was cancelled while the model answered")
+            if why := drive.why_leave():
+                raise _Left(f"{why} while the model answered")
+            if until is not None and drive.means.clock() >= until:
+                raise _Left("the time of the turn was used up while the model answered")
             pieces = assembler.feed(delta)
             if request.streaming:
                 drive.stream(pieces)

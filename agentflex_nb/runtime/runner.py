@@ -22,7 +22,7 @@ from ..core.errors import (
 )
 from ..core.events import AgentEvent
 from ..core.frozen import FrozenDict, freeze_strict, well_formed
-from ..core.inputs import Cancel, Command, Proceed, Suspend
+from ..core.inputs import Cancel, Command, Interrupt, Proceed, Suspend
 from ..core.questions import find
 from ..core.turn import Turn
 from .agent import Agent
@@ -155,6 +155,7 @@ class AgentRunner:
         with held():
             drive = self._turns.open(agent, input, conversation_id, options)
             self._turns.finish(drive)
+            self._turns.wait_for_retries(drive.known)
         turn = AgentTurn(self, drive.known)
         return self.answer_all(turn, responder) if responder is not None else turn
 
@@ -222,13 +223,14 @@ class AgentRunner:
         """
         id = turn_id_of(turn)
         while True:
-            newest = self._turns.newest(id)
+            newest = self._turns.newest(self._turns.expire(id))
+            agent = self._turns.agent(newest.turn)
+            question = find(newest.turn, command, self._means.clock())
             with honoured():  # a schema's pattern may take its time
-                check(newest.turn, find(newest.turn, command), command)
-            self._turns.agent(newest.turn)
+                check(newest.turn, question, command, agent.tools)
             # Who was faster may have given this very answer, which `find` then refuses, or another one.
             with suppress(VersionConflictError), self._turns.writing(newest) as scribe:
-                find(scribe.turn, command)
+                find(scribe.turn, command, self._means.clock())
                 scribe.write(command)
                 return AgentTurn(self, newest.known)
 
@@ -282,6 +284,31 @@ class AgentRunner:
                 if scribe.runs and scribe is not newest.known.drive:
                     scribe.write(Proceed())  # nobody is at work in an open step: its process is gone
                 return first
+
+    def interrupt(self, turn: AnyTurn, message: str, **metadata: Any) -> AgentTurn:
+        """Leave what goes on, close its calls, and go on with this message of the user, in this thread.
+
+        Raises:
+            CommandRefusedError: the turn has ended; a new one takes the message.
+        """
+        refuse_on_loop("interrupt", "await ainterrupt")
+        handle = self.submit_interrupt(turn, message, **metadata)
+        return self._move(handle)
+
+    def submit_interrupt(self, turn: AnyTurn, message: str, **metadata: Any) -> AgentTurn:
+        """Like `interrupt`, without running anything: a turn that runs leaves off at its next safe point."""
+        said = Interrupt(message=well_formed(message), metadata=freeze_strict(metadata, "metadata"))
+        id = turn_id_of(turn)
+        while True:
+            newest = self._turns.newest(id)
+            try:
+                with self._turns.writing(newest) as scribe:
+                    scribe.write(said)
+                    return AgentTurn(self, newest.known)
+            except VersionConflictError:
+                continue
+            except IllegalTransitionError as error:
+                raise _refused(self._turns.newest(id).turn, "interrupted") from error
 
     def save_snapshot(self, turn: AnyTurn) -> int:
         """Save a new version of a turn that nobody drives, and return its number.
@@ -398,6 +425,10 @@ class AgentRunner:
         """`save_snapshot`, for a coroutine."""
         return await in_worker(self.save_snapshot, turn)
 
+    async def ainterrupt(self, turn: AnyTurn, message: str, **metadata: Any) -> AgentTurn:
+        """`interrupt`, for a coroutine."""
+        return await self._leashed(lambda _: self.interrupt(turn, message, **metadata), _Leash(turn))
+
     async def arestore(self, turn: AnyTurn) -> AgentTurn:
         """`restore`, for a coroutine."""
         return await in_worker(self.restore, turn)
@@ -420,8 +451,10 @@ class AgentRunner:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _move(self, turn: AnyTurn, steps: int | None = None) -> AgentTurn:
-        known = self._turns.newest(turn_id_of(turn)).known
+        known = self._turns.newest(self._turns.expire(turn_id_of(turn))).known
         self._turns.move(known, steps)
+        if steps is None:
+            self._turns.wait_for_retries(known)
         return AgentTurn(self, known)
 
     def _resume(self, turn: AnyTurn, command: Command) -> AgentTurn:

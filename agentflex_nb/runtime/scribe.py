@@ -35,6 +35,8 @@ class AgentRunnerOptions:
 
     text_beat: float = 0.04
     """Pieces of text that arrive within it become one event; 0 makes each piece an event of its own."""
+    max_retry_wait: float = 60.0
+    """How long `run` waits for a retry that is due later; beyond it returns, and a timer goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class KnownTurn:
         with self.lock:
             if (turn.version, turn.sequence) >= (self.turn.version, self.turn.sequence):
                 self.turn = turn
+                self._changed.notify_all()
 
     def release(self, drive: "Scribe") -> None:
         """The drive is over."""
@@ -82,6 +85,12 @@ class KnownTurn:
             if self.drive is drive:
                 self.drive = None
                 self._changed.notify_all()
+
+    def wait_for_change(self, timeout: float) -> None:
+        """Wait until the turn has another state, or time is up."""
+        with self.lock:
+            before = self.turn
+            self._changed.wait_for(lambda: self.turn is not before, timeout)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nobody drives the turn; False if time ran out.

@@ -48,6 +48,8 @@ class Tool:
     parameters: Mapping[str, Any] | None = None
     approval: Approval = False
     idempotent: bool = False
+    external: bool = False
+    parallel: bool = False
     version: str = ""
     _arguments: _Arguments = field(init=False, repr=False, compare=False)
 
@@ -69,6 +71,8 @@ class Tool:
             parameters=freeze_strict(self._arguments.schema(), f"parameters of tool {self.name!r}"),
             guarded=self.approval is not False,
             idempotent=self.idempotent,
+            external=self.external,
+            parallel=self.parallel,
         )
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +97,8 @@ def tool(
     description: str | None = None,
     approval: Approval = False,
     idempotent: bool = False,
+    external: bool = False,
+    parallel: bool = False,
     version: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -103,6 +109,8 @@ def tool(
     description: str | None = None,
     approval: Approval = False,
     idempotent: bool = False,
+    external: bool = False,
+    parallel: bool = False,
     version: str = "",
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, plain or async: `@tool` or `@tool(approval=True)`.
@@ -118,6 +126,8 @@ def tool(
             function=function,
             approval=approval,
             idempotent=idempotent,
+            external=external,
+            parallel=parallel,
             version=version,
         )
 

@@ -14,13 +14,17 @@ from ..core.agent import AgentDefinition
 from ..core.errors import (
     AgentDriftError,
     AgentVersionNotFoundError,
+    CommandRefusedError,
     IllegalTransitionError,
     TurnNotFoundError,
     VersionConflictError,
 )
-from ..core.inputs import Cancel
-from ..core.turn import Turn
+from ..core.frozen import FrozenDict
+from ..core.inputs import Cancel, Expired, Retry
+from ..core.machine import AgentStatus
+from ..core.turn import Question, Turn
 from .agent import Agent
+from .alarm import ALARM
 from .drive import Drive
 from .interrupts import held, honoured
 from .loader import AgentLoader, fitting
@@ -178,12 +182,68 @@ class Turns:
         """The same, in a worker thread; returns at once."""
         drive.thread = None
         try:
-            in_thread(partial(self.finish, drive), f"agentflex-turn-{drive.turn.id[-6:]}")
+            in_thread(partial(self._finish_all, drive), f"agentflex-turn-{drive.turn.id[-6:]}")
         except BaseException:
             drive.known.release(drive)
             raise
 
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def expire(self, turn_id: str) -> str:
+        """Resolve the questions of a turn that nobody answered in time; whoever looks first does it."""
+        while True:
+            newest = self.newest(turn_id)
+            now = self._means.clock()
+            late = [question.id for question in newest.turn.questions if _is_over(question, now)]
+            if not late:
+                return turn_id
+            with suppress(VersionConflictError, IllegalTransitionError), self.writing(newest) as scribe:
+                scribe.write(Expired(late[0]))
+
+    def wait_for_retries(self, known: KnownTurn) -> None:
+        """Wait for retries that are due soon, and move the turn on; later ones are left to a timer."""
+        while (due_in := self._due_in(known.turn)) is not None:
+            if due_in > self._means.options.max_retry_wait:
+                self._set_alarm(known.turn.id, due_in)
+                return
+            with honoured():
+                known.wait_for_change(max(due_in, 0.0))
+            if (due_in := self._due_in(known.turn)) is not None and due_in <= 0:
+                self.retry(known)
+
+    def retry(self, known: KnownTurn) -> None:
+        """Try again now what is due, in this thread."""
+        newest = self.newest(known.turn.id)
+        if newest.turn.status is not AgentStatus.RETRY_SCHEDULED:
+            return
+        said = Retry(correlation_id=newest.turn.questions[0].id, metadata=FrozenDict(by="schedule"))
+        with suppress(VersionConflictError, IllegalTransitionError, CommandRefusedError):
+            with self.writing(newest) as scribe:
+                scribe.write(said)
+            self.move(known)
+
+    def _due_in(self, turn: Turn) -> float | None:
+        """Seconds until a scheduled retry may begin; None for a turn without one."""
+        if turn.status is not AgentStatus.RETRY_SCHEDULED or turn.suspension is None or turn.suspension.due_at is None:
+            return None
+        return (turn.suspension.due_at - self._means.clock()).total_seconds()
+
+    def _set_alarm(self, turn_id: str, seconds: float) -> None:
+        ALARM.set(seconds, partial(self._wake, turn_id))
+
+    def _wake(self, turn_id: str) -> None:
+        def work() -> None:
+            known = self.newest(turn_id).known
+            self.wait_for_retries(known)
+
+        in_thread(work, f"agentflex-turn-{turn_id[-6:]}")
+
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _finish_all(self, drive: Drive) -> None:
+        self.finish(drive)
+        if (due_in := self._due_in(drive.known.turn)) is not None:
+            self._set_alarm(drive.turn.id, due_in)
 
     def _stored(self, turn_id: str) -> StoredTurn:
         if (stored := self._means.store.load(turn_id)) is None:
@@ -207,3 +267,7 @@ class Turns:
         with suppress(Exception), known.lock:
             if known.driven_by is None:
                 known.turn = self._stored(known.turn.id).turn
+
+
+def _is_over(question: Question, now: datetime) -> bool:
+    return question.expires_at is not None and now >= question.expires_at
