@@ -133,7 +133,8 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             ending.abandon(story, ErrorSummary(kind="Interrupted", message=reason, code="INTERRUPTED"))
             return ending.cancelled(story)
         case Cancel():
-            return _cancel(story, said)
+            asked_before = turn.cancel is not None and turn.step_open
+            return Advance(turn) if asked_before else _cancel(story, said)
         case Suspend():
             return _suspend(story, said)
         case Interrupt():
@@ -263,9 +264,10 @@ def _request_cancel(story: Story, said: Cancel) -> None:
 def _cancel(story: Story, said: Cancel) -> Advance:
     if not story.cancel:
         _request_cancel(story, said)
-        if story.step_open:
-            story.save()  # the step goes on to its next safe point; who asked, and why, must not be lost meanwhile
-    return story.end() if story.step_open else ending.cancelled(story)
+    if not story.step_open:
+        return ending.cancelled(story)
+    story.save()  # the step goes on to its next safe point; who asked, and why, must not be lost meanwhile
+    return story.end()
 
 
 def _suspend(story: Story, said: Suspend) -> Advance:
@@ -291,7 +293,7 @@ def _interrupt(story: Story, said: Interrupt) -> Advance:
 def _expire(story: Story, question_id: str) -> Advance:
     for question in story.suspension.questions if story.suspension else ():
         if question.id == question_id and question.expires_at is not None and story.now >= question.expires_at:
-            by = FrozenDict(by="expiry")
+            by = FrozenDict(by="expiry", outcome=question.when_expired)
             said: Command = (
                 ApproveTool(correlation_id=question_id, metadata=by)
                 if question.when_expired == "APPROVE"

@@ -153,7 +153,7 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     _S.WAITING_FOR_CHILD: frozenset({Cancel}),
     _S.WAITING_FOR_EXTERNAL_TOOL: _ANSWERS,
     _S.WAITING_FOR_MODEL: _GOES_ON,
-    _S.RETRY_SCHEDULED: _GOES_ON,
+    _S.RETRY_SCHEDULED: _GOES_ON | {Interrupted},  # a run that waits for it can be stopped
     _S.COMPLETED: frozenset(),
     _S.FAILED: frozenset(),
     _S.CANCELLED: frozenset(),

@@ -27,6 +27,9 @@ __all__ = ["AgentRunnerOptions", "Drive", "Perform", "summary"]
 _SAVE_WITHIN = (
     0.08  # seconds until an event that no commit has carried is saved alone; with a look each 20 ms, 0.1 in all
 )
+INTERRUPTED = "interrupted by the user"
+"""Why a turn ends that the stop button ends."""
+
 _CANCEL_POLL = 0.5  # seconds between two looks at the store's cancel flag
 
 Perform = Callable[["Drive", Effect], Input]
@@ -73,7 +76,7 @@ class Drive(Scribe):
             self._take_step(perform)
         except KeyboardInterrupt:
             with self.writing():
-                self.interrupt("interrupted by the user")
+                self.interrupt(INTERRUPTED)
             raise
         except BaseException as error:
             if self.broken is None:
@@ -126,7 +129,7 @@ class Drive(Scribe):
         """The stop button. Text that has come is told first."""
         if self.runs:
             self._write_streamed(self._text.flush())
-            super().interrupt(why)
+        super().interrupt(why)
 
     def publish(self) -> None:
         """Deliver what waits; a listener's KeyboardInterrupt counts as the stop button, at the next effect."""

@@ -5,6 +5,7 @@ The engine runs in the caller's thread, so a traceback, a debugger and the stop 
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
@@ -27,6 +28,7 @@ from ..core.questions import find
 from ..core.turn import Turn
 from .agent import Agent
 from .answers import Responder, check, respond
+from .drive import INTERRUPTED
 from .handle import AgentTurn, turn_id_of
 from .ids import new_turn_id
 from .interrupts import held, honoured
@@ -35,15 +37,13 @@ from .loop import refuse_on_loop
 from .opening import AgentTurnOptions, Said
 from .ports import AgentEventListener, AgentTurnStore
 from .publisher import Publisher
-from .scribe import AgentRunnerOptions, KnownTurn, Means
+from .scribe import AgentRunnerOptions, KnownTurn, Means, Wait
 from .turns import Turns
 from .workers import TICK, in_thread, in_worker
 
 __all__ = ["AgentRunner", "AgentTurnOptions", "AnyTurn", "in_worker", "utc_now"]
 
 R = TypeVar("R")
-
-_INTERRUPTED = "interrupted by the user"
 
 AnyTurn = AgentTurn | Turn | str
 
@@ -72,7 +72,8 @@ class AgentRunner:
         event_executor: Where listeners run; by default in the thread that published. A single-threaded one keeps the
             order and leaves the run's thread alone. The runner never shuts it down.
         signature: Metadata of every answer given through a handle, for instance {"by": "alice"}.
-        clock, monotonic, new_id: Time and ids, for tests that want their own.
+        clock, monotonic, wait, new_id: Time and ids, for tests that want their own; `wait` waits on a
+            threading.Condition until a predicate holds or so many seconds are over, as Condition.wait_for does.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class AgentRunner:
         signature: Mapping[str, Any] | None = None,
         clock: Callable[[], datetime] = utc_now,
         monotonic: Callable[[], float] = time.monotonic,
+        wait: Wait = threading.Condition.wait_for,
         new_id: Callable[[datetime], str] = new_turn_id,
     ) -> None:
         self.store = store
@@ -94,7 +96,7 @@ class AgentRunner:
         self.signature: Mapping[str, Any] = dict(signature or {})
         self._publisher = Publisher(event_executor)
         self._means = Means(
-            store=store, publisher=self._publisher, clock=clock, monotonic=monotonic, options=self.options
+            store=store, publisher=self._publisher, clock=clock, monotonic=monotonic, wait=wait, options=self.options
         )
         self._turns = Turns(self._means, self.loader, new_id)
         for listener in listeners:
@@ -154,8 +156,7 @@ class AgentRunner:
         refuse_on_loop("run", "await arun")
         with held():
             drive = self._turns.open(agent, input, conversation_id, options)
-            self._turns.finish(drive)
-            self._turns.wait_for_retries(drive.known)
+            self._turns.see_through(drive.known, drive)
         turn = AgentTurn(self, drive.known)
         return self.answer_all(turn, responder) if responder is not None else turn
 
@@ -360,7 +361,7 @@ class AgentRunner:
             turn = self.create(agent, input, conversation_id=conversation_id, options=options)
             leash.turn = turn
             if leash.let_go:
-                self._turns.interrupt(turn.id, _INTERRUPTED)
+                self._turns.interrupt(turn.id, INTERRUPTED)
             self._move(turn)
             return turn if responder is None else self._answer_all(turn, responder, leash)
 
@@ -435,7 +436,7 @@ class AgentRunner:
 
     async def await_quiet(self, known: KnownTurn) -> None:
         """Wait, without blocking the loop, until nobody drives the turn."""
-        while known.drive is not None:
+        while not known.is_quiet:
             await asyncio.sleep(TICK / 20 if known.turn.status.is_terminal else TICK / 4)
 
     async def _leashed(self, work: Callable[[_Leash], R], leash: _Leash) -> R:
@@ -445,16 +446,18 @@ class AgentRunner:
         except asyncio.CancelledError:
             leash.let_go = True
             if leash.turn is not None:
-                await asyncio.shield(in_worker(self._turns.interrupt, turn_id_of(leash.turn), _INTERRUPTED))
+                await asyncio.shield(in_worker(self._turns.interrupt, turn_id_of(leash.turn), INTERRUPTED))
             raise
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _move(self, turn: AnyTurn, steps: int | None = None) -> AgentTurn:
         known = self._turns.newest(self._turns.expire(turn_id_of(turn))).known
-        self._turns.move(known, steps)
-        if steps is None:
-            self._turns.wait_for_retries(known)
+        with held():
+            if steps is None:
+                self._turns.see_through(known)
+            else:
+                self._turns.move(known, steps)
         return AgentTurn(self, known)
 
     def _resume(self, turn: AnyTurn, command: Command) -> AgentTurn:

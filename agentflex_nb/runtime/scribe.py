@@ -26,6 +26,8 @@ from .ports import AgentTurnStore, StoredTurn
 from .publisher import Mailbox, Publisher
 
 RUNNABLE = frozenset({AgentStatus.READY, AgentStatus.RUNNING})
+STOPPABLE = RUNNABLE | {AgentStatus.RETRY_SCHEDULED}
+"""Where the stop button ends a turn: it runs, or a run waits to try it again."""
 _AHEAD = 1_000  # sequence numbers set aside at a time, so that none is ever used twice after a crash
 
 
@@ -39,6 +41,10 @@ class AgentRunnerOptions:
     """How long `run` waits for a retry that is due later; beyond it returns, and a timer goes on."""
 
 
+Wait = Callable[[threading.Condition, Callable[[], bool], float], object]
+"""Waits, with the condition's lock held, until the predicate holds or so many seconds are over."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a runner lends to everything that works on its turns."""
@@ -47,13 +53,14 @@ class Means:
     publisher: Publisher
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
+    wait: Wait
     options: AgentRunnerOptions
 
 
 class KnownTurn:
     """One turn, as this process knows it. Handles and drives of the same turn share it."""
 
-    __slots__ = ("__weakref__", "_changed", "drive", "left_at", "lock", "mailbox", "turn")
+    __slots__ = ("__weakref__", "_changed", "drive", "left_at", "lock", "mailbox", "tended_by", "turn")
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
@@ -64,7 +71,14 @@ class KnownTurn:
         """The one that has taken the turn, to move it on."""
         self.left_at: Turn | None = None
         """The state in which a drive of this process has left the turn, with every number up to it told and saved."""
+        self.tended_by = 0
+        """How many in this process see to it that a scheduled retry, due soon, is made."""
         self._changed = threading.Condition(self.lock)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nobody moves the turn, and nobody here is about to."""
+        return self.drive is None and not (self.tended_by and self.turn.status is AgentStatus.RETRY_SCHEDULED)
 
     @property
     def driven_by(self) -> "Scribe | None":
@@ -86,14 +100,25 @@ class KnownTurn:
                 self.drive = None
                 self._changed.notify_all()
 
-    def wait_for_change(self, timeout: float) -> None:
+    def tend(self) -> None:
+        """Promise to make a scheduled retry when it is due; until `leave_alone`."""
+        with self.lock:
+            self.tended_by += 1
+
+    def leave_alone(self) -> None:
+        """The end of a promise."""
+        with self.lock:
+            self.tended_by -= 1
+            self._changed.notify_all()
+
+    def wait_for_change(self, wait: Wait, timeout: float) -> None:
         """Wait until the turn has another state, or time is up."""
         with self.lock:
             before = self.turn
-            self._changed.wait_for(lambda: self.turn is not before, timeout)
+            wait(self._changed, lambda: self.turn is not before, timeout)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nobody drives the turn; False if time ran out.
+    def wait(self, timeout: float | None = None, *, retries: bool = True) -> bool:
+        """Wait until nobody moves the turn, nor (with `retries`) is about to; False if time ran out.
 
         Raises:
             CommandRefusedError: this very thread drives it, and cannot wait for itself.
@@ -106,7 +131,7 @@ class KnownTurn:
                     "done, or in another thread; nothing changed.",
                     turn_id=self.turn.id,
                 )
-            return self._changed.wait_for(lambda: self.drive is None, timeout)
+            return self._changed.wait_for(lambda: self.is_quiet or not (retries or self.drive), timeout)
 
 
 class Scribe:
@@ -172,7 +197,7 @@ class Scribe:
 
     def interrupt(self, why: str) -> None:
         """The stop button: whatever is at work is left where it is, and the turn is closed; the caller is `writing`."""
-        if self.runs:
+        if self.broken is None and self.turn.status in STOPPABLE:
             self.write(Interrupted(why))
 
     def save_events(self) -> None:

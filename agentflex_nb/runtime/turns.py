@@ -4,6 +4,7 @@ Rule: one turn has one writer at a time in this process, under the lock of its `
 by the store's compare-and-set.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ..core.errors import (
     AgentVersionNotFoundError,
     CommandRefusedError,
     IllegalTransitionError,
+    StoreError,
     TurnNotFoundError,
     VersionConflictError,
 )
@@ -25,15 +27,17 @@ from ..core.machine import AgentStatus
 from ..core.turn import Question, Turn
 from .agent import Agent
 from .alarm import ALARM
-from .drive import Drive
+from .drive import INTERRUPTED, Drive
 from .interrupts import held, honoured
 from .loader import AgentLoader, fitting
 from .opening import AgentTurnOptions, Said, opened
 from .perform import perform
 from .ports import StoredTurn
 from .registry import registry_of
-from .scribe import RUNNABLE, KnownTurn, Means, Scribe
+from .scribe import RUNNABLE, STOPPABLE, KnownTurn, Means, Scribe
 from .workers import in_thread
+
+_log = logging.getLogger(__name__)
 
 _SETTLE = 5.0  # seconds that a run waits for a listener in another thread to finish with the turn's events
 
@@ -99,7 +103,7 @@ class Turns:
 
     def interrupt(self, turn_id: str, why: str) -> None:
         """End a turn that could be moved on, now: what is at work goes on for nobody."""
-        while (newest := self.newest(turn_id)).turn.status in RUNNABLE:
+        while (newest := self.newest(turn_id)).turn.status in STOPPABLE:
             with suppress(VersionConflictError, IllegalTransitionError), self.writing(newest) as scribe:
                 scribe.interrupt(why)
                 if (drive := newest.known.drive) is not None:
@@ -162,7 +166,7 @@ class Turns:
         with held():
             while (drive := self.take(known)) is None and known.driven_by is not None:
                 with honoured():
-                    known.wait()  # its end is ours, unless an answer came meanwhile
+                    known.wait(retries=False)  # its end is ours, unless an answer came meanwhile
             if drive is not None:
                 self.finish(drive, steps)
 
@@ -181,9 +185,11 @@ class Turns:
     def finish_elsewhere(self, drive: Drive) -> None:
         """The same, in a worker thread; returns at once."""
         drive.thread = None
+        drive.known.tend()
         try:
             in_thread(partial(self._finish_all, drive), f"agentflex-turn-{drive.turn.id[-6:]}")
         except BaseException:
+            drive.known.leave_alone()
             drive.known.release(drive)
             raise
 
@@ -200,22 +206,38 @@ class Turns:
             with suppress(VersionConflictError, IllegalTransitionError), self.writing(newest) as scribe:
                 scribe.write(Expired(late[0]))
 
-    def wait_for_retries(self, known: KnownTurn) -> None:
-        """Wait for retries that are due soon, and move the turn on; later ones are left to a timer."""
-        while (due_in := self._due_in(known.turn)) is not None:
-            if due_in > self._means.options.max_retry_wait:
-                self._set_alarm(known.turn.id, due_in)
-                return
-            with honoured():
-                known.wait_for_change(max(due_in, 0.0))
-            if (due_in := self._due_in(known.turn)) is not None and due_in <= 0:
-                self.retry(known)
+    def see_through(self, known: KnownTurn, drive: Drive | None = None) -> None:
+        """Drive the turn here until it is done or suspended, retries that are due soon included.
 
-    def retry(self, known: KnownTurn) -> None:
-        """Try again now what is due, in this thread."""
+        Retries that are due later are left to a timer. The stop button, pressed while this waits, ends the turn.
+        """
+        known.tend()
+        try:
+            if drive is not None:
+                self.finish(drive)
+            else:
+                self.move(known)
+            self._wait_for_retries(known)
+        finally:
+            known.leave_alone()
+        self._set_alarm(known)
+
+    def _wait_for_retries(self, known: KnownTurn) -> None:
+        try:
+            while (due_in := self._due_in(known.turn)) is not None and self._is_soon(due_in):
+                with honoured():
+                    known.wait_for_change(self._means.wait, max(due_in, 0.0))
+                self._retry(known)
+        except KeyboardInterrupt:
+            self.interrupt(known.turn.id, INTERRUPTED)
+            raise
+
+    def _retry(self, known: KnownTurn) -> None:
+        """Try again what is due, unless it is not, or somebody else does."""
         newest = self.newest(known.turn.id)
-        if newest.turn.status is not AgentStatus.RETRY_SCHEDULED:
+        if (due_in := self._due_in(newest.turn)) is None or due_in > 0:
             return
+        self.agent(newest.turn)  # one that is not here must not leave the turn half begun
         said = Retry(correlation_id=newest.turn.questions[0].id, metadata=FrozenDict(by="schedule"))
         with suppress(VersionConflictError, IllegalTransitionError, CommandRefusedError):
             with self.writing(newest) as scribe:
@@ -228,22 +250,38 @@ class Turns:
             return None
         return (turn.suspension.due_at - self._means.clock()).total_seconds()
 
-    def _set_alarm(self, turn_id: str, seconds: float) -> None:
-        ALARM.set(seconds, partial(self._wake, turn_id))
+    def _is_soon(self, due_in: float) -> bool:
+        return due_in <= self._means.options.max_retry_wait
 
-    def _wake(self, turn_id: str) -> None:
-        def work() -> None:
-            known = self.newest(turn_id).known
-            self.wait_for_retries(known)
+    def _set_alarm(self, known: KnownTurn) -> None:
+        """Let a timer go on with a turn that waits for a retry. The retry itself is on disk: a timer may be lost."""
+        if (due_in := self._due_in(known.turn)) is None:
+            return
+        if tended := self._is_soon(due_in):
+            known.tend()
+        ALARM.set(
+            due_in, partial(in_thread, partial(self._wake, known, tended), f"agentflex-turn-{known.turn.id[-6:]}")
+        )
 
-        in_thread(work, f"agentflex-turn-{turn_id[-6:]}")
+    def _wake(self, known: KnownTurn, tended: bool) -> None:
+        if not tended:
+            known.tend()
+        try:
+            self._retry(known)
+            self._set_alarm(known)
+        except StoreError as error:  # the lab may be closed by now
+            _log.info("turn %s is not tried again here: %s", known.turn.id, error)
+        finally:
+            known.leave_alone()
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _finish_all(self, drive: Drive) -> None:
-        self.finish(drive)
-        if (due_in := self._due_in(drive.known.turn)) is not None:
-            self._set_alarm(drive.turn.id, due_in)
+        try:
+            self.finish(drive)
+            self._set_alarm(drive.known)
+        finally:
+            drive.known.leave_alone()
 
     def _stored(self, turn_id: str) -> StoredTurn:
         if (stored := self._means.store.load(turn_id)) is None:

@@ -1,12 +1,14 @@
 """Time and ids that count, so that a test sees the same words in every run."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Condition
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class CountingClock:
-    """A clock for `AgentRunner(clock=, monotonic=)` that moves only when it is told to, or by `step` at each look.
+    """A clock for `AgentRunner(clock=, monotonic=, wait=)` that moves when it is told to, or by `step` at each look.
 
     >>> clock = CountingClock(step=1)
     >>> clock().second, clock().second
@@ -24,6 +26,12 @@ class CountingClock:
     def monotonic(self) -> float:
         """Seconds since the start; looking costs no time."""
         return self._seconds
+
+    def wait(self, condition: Condition, holds: Callable[[], bool], timeout: float) -> bool:
+        """Let the time pass at once, unless it holds already; for `AgentRunner(wait=)`."""
+        if not holds():
+            self.advance(timeout)
+        return holds()
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""

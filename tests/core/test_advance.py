@@ -460,6 +460,7 @@ def test_a_turn_can_be_asked_to_wait_for_a_plain_answer():
             "message": "Which order?",
             "resume_phase": "MODEL",
             "metadata": {"why": "two match"},
+            "next_runnable_at": None,
             "questions": (
                 {
                     "id": "t1.ask.1",
@@ -471,6 +472,8 @@ def test_a_turn_can_be_asked_to_wait_for_a_plain_answer():
                     "arguments": {},
                     "form_key": "",
                     "schema": None,
+                    "call_id": "",
+                    "expires_at": None,
                     "metadata": {"why": "two match"},
                 },
             ),

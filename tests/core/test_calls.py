@@ -72,6 +72,7 @@ def test_a_gated_tool_does_not_run_and_all_that_is_needed_to_decide_is_asked():
             "reason": "over the limit",
             "arguments": {"amount": 70},
             "metadata": {"limit": 50},
+            "expires_at": None,
             "status": "RUNNING",
             "phase": "TOOLS",
             "step_count": 1,
@@ -85,6 +86,7 @@ def test_a_gated_tool_does_not_run_and_all_that_is_needed_to_decide_is_asked():
             "message": "May I?",
             "resume_phase": "TOOLS",
             "metadata": {},
+            "next_runnable_at": None,
             "questions": (
                 {
                     "id": "t1.1.0",
@@ -96,6 +98,8 @@ def test_a_gated_tool_does_not_run_and_all_that_is_needed_to_decide_is_asked():
                     "arguments": {"amount": 70},
                     "form_key": "",
                     "schema": None,
+                    "call_id": "t1.1.0",
+                    "expires_at": None,
                     "metadata": {"limit": 50},
                 },
             ),

@@ -145,7 +145,7 @@ def test_every_kind_of_question_knows_its_answers(type):
 def test_find_returns_the_question_itself():
     played = play(*PAY)
 
-    assert find(played.turn, SAY.approve_tool("t1.1.1")) is played.turn.questions[1]
+    assert find(played.turn, SAY.approve_tool("t1.1.1"), START) is played.turn.questions[1]
 
 
 @pytest.mark.parametrize(

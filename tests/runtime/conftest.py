@@ -51,7 +51,7 @@ class Desk:
         """A runner on the same store, with the same agents unless a loader is given."""
         if hasattr(self, "runner"):
             given.setdefault("loader", self.runner.loader)
-        given = {"clock": self.clock, "new_id": self._new_id, **given}
+        given = {"clock": self.clock, "wait": self.clock.wait, "new_id": self._new_id, **given}
         return AgentRunner(given.pop("store", self.store), **given)
 
     def agent(self, *replies: Any, id: str = "shop", **given: Any) -> Agent:
