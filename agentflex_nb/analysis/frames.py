@@ -14,7 +14,7 @@ from ..store.archive import Archive
 from .dtypes import to_frame
 
 _STATUS, _PHASE = [str(status) for status in AgentStatus], [str(phase) for phase in AgentPhase]
-_DECIDED = ["APPROVED", "REJECTED", "SUPPLIED", "DENIED", "PENDING", "CANCELLED"]
+_DECIDED = ["APPROVED", "REJECTED", "SUPPLIED", "DENIED", "PENDING", "EXPIRED", "INTERRUPTED", "CANCELLED"]
 
 # frame -> the table or view it reads, what orders it
 _SOURCES: Mapping[str, tuple[str, str]] = {
@@ -37,14 +37,15 @@ _CLOSED: Mapping[str, Mapping[str, Sequence[str]]] = {
     "model_calls": {"status": ["STARTED", "COMPLETED", "FAILED", "ABANDONED"]},
     "tool_calls": {
         "status": [
-            "REQUESTED", "WAITING", "STARTED", "COMPLETED", "FAILED", "DENIED", "INTERRUPTED", "NOT_RUN",
+            "REQUESTED", "WAITING", "STARTED", "RETRYING", "COMPLETED", "FAILED", "DENIED", "INTERRUPTED", "NOT_RUN",
         ],
         "approval_outcome": _DECIDED,
     },
     "suspensions": {
         "type": [str(type) for type in SuspensionType],
         "outcome": [
-            "PENDING", "APPROVED", "REJECTED", "SUBMITTED", "ANSWERED", "SUPPLIED", "RETRIED", "CONTINUED", "CANCELLED",
+            "PENDING", "APPROVED", "REJECTED", "SUBMITTED", "DECLINED", "ANSWERED", "SUPPLIED", "RETRIED", "CONTINUED",
+            "EXPIRED", "INTERRUPTED", "CANCELLED",
         ],
     },
     "snapshots": {"status": _STATUS, "phase": _PHASE},

@@ -14,6 +14,20 @@ from .model import ToolSpec
 RESERVED_TOOL_NAMES = frozenset({REQUEST_USER_INPUT, "create_task_plan", "update_task_plan"})
 
 
+def _check_whole(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidAgentError(f"{name}={value!r}", "a whole number, 0 or more", "correct it")
+
+
+def _check_amounts(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise InvalidAgentError(f"{name}={value!r}", "a finite number of 0 or more", "correct it")
+
+
 class ToolErrorStrategy(StrEnum):
     """What a tool's error does."""
 
@@ -76,19 +90,34 @@ class AgentBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosingTexts:
-    """What the runtime writes into a history that it has to close; `{why}` stands for the reason."""
+    """What the runtime writes into a history that it has to close; `{why}` stands for the reason.
 
-    not_run: str = "Not run: {why}."
-    started: str = "Started, but its outcome is not known: {why}."
-    turn: str = "[{why}.]"
+    `not_run` and `started` answer an open call, `turn` is the assistant's last word; "" is the standard text.
+    """
+
+    not_run: str = ""
+    started: str = ""
+    turn: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("not_run", "started", "turn"):
+        for name in _CLOSING:
             try:
                 getattr(self, name).format(why="")
             except (KeyError, IndexError, ValueError, AttributeError) as error:
                 met = f"{name}={getattr(self, name)!r}"
                 raise InvalidAgentError(met, "text in which only {why} stands in braces", "correct it") from error
+
+    def text(self, name: str, why: str) -> str:
+        """What is written: `name` is that of a field above."""
+        text: str = getattr(self, name) or _CLOSING[name]
+        return text.format(why=why)
+
+
+_CLOSING = {
+    "not_run": "Not run: {why}.",
+    "started": "Started, but its outcome is not known: {why}.",
+    "turn": "[{why}.]",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +130,9 @@ class AgentExecutionPolicy:
     max_iterations: int = 20
     max_steps: int = 100
     tool_errors: ToolErrorStrategy = ToolErrorStrategy.FAIL_TURN
-    retry: AgentRetryPolicy = field(default_factory=AgentRetryPolicy)
-    budget: AgentBudget = field(default_factory=AgentBudget)
-    closing: ClosingTexts = field(default_factory=ClosingTexts)
+    retry: AgentRetryPolicy = AgentRetryPolicy()
+    budget: AgentBudget = AgentBudget()
+    closing: ClosingTexts = ClosingTexts()
 
     def __post_init__(self) -> None:
         _check_whole(self, "max_iterations", "max_steps")
@@ -204,17 +233,3 @@ class AgentDefinition:
         """Whether code judges the calls of this tool."""
         tool = self.tool_by_name.get(tool_name)
         return tool is not None and (self.guarded or tool.guarded)
-
-
-def _check_whole(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidAgentError(f"{name}={value!r}", "a whole number, 0 or more", "correct it")
-
-
-def _check_amounts(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InvalidAgentError(f"{name}={value!r}", "a finite number of 0 or more", "correct it")

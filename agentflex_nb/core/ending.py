@@ -74,6 +74,7 @@ def taken_over(story: Story) -> Advance:
             EventType.TURN_RESUMED,
             command_type="INTERRUPT",
             correlation_id=waited.correlation_id,
+            resolved=tuple(question.id for question in waited.questions),
             reason="",
             data=said.message,
             metadata=said.metadata,
@@ -132,7 +133,7 @@ def _close(story: Story, why: str) -> None:
     _answer_calls(story, why)
     last = story.messages[-1] if story.messages else None
     if last is None or last.role is not Role.ASSISTANT:
-        text = story.identity.policy.closing.turn.format(why=f"{why[0].upper()}{why[1:]}")
+        text = story.identity.policy.closing.text("turn", f"{why[0].upper()}{why[1:]}")
         story.say(assistant(text, origin=Origin.RUNTIME))
 
 
@@ -144,8 +145,8 @@ def _answer_calls(story: Story, why: str) -> None:
         if call.id in supplied:
             story.say(tool_result(call, supplied[call.id]))
         else:
-            text = closing.started if call.id in started else closing.not_run
-            story.say(tool_result(call, text.format(why=why), Origin.RUNTIME))
+            text = closing.text("started" if call.id in started else "not_run", why)
+            story.say(tool_result(call, text, Origin.RUNTIME))
 
 
 def _outside(story: Story) -> list[PendingCall]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from ..core.errors import LabLockedError, NewerFormatError, QueryError, StoreDamagedError, StoreError
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the tables; one higher with every change that yesterday's code would misread."""
 
 MEMORY = ":memory:"
@@ -182,6 +182,8 @@ class Archive:
                     raise StoreDamagedError(self.path, "its table 'lab' names no schema", "choose another file")
                 if int(version[0][0]) > SCHEMA:
                     raise NewerFormatError(self.path, int(version[0][0]), SCHEMA)
+                for older in range(int(version[0][0]), SCHEMA):
+                    self._upgrade(cursor, older)
             elif taken := sorted(found & ours):
                 raise StoreError(f"{self.path} has tables of its own named {', '.join(taken)}: choose another file.")
             else:
@@ -192,6 +194,14 @@ class Archive:
             cursor.execute(sql("views"))
         if self.log_bytes:
             self.checkpoint()  # a log that was replayed would be replayed again after the next crash
+
+    @staticmethod
+    def _upgrade(cursor: Cursor, schema: int) -> None:
+        """Bring the tables of an earlier version to the next one, all of it or nothing."""
+        cursor.execute("begin")
+        cursor.execute(sql(f"upgrade_{schema}"))
+        cursor.execute("update lab set value = ? where key = 'schema'", [str(schema + 1)])
+        cursor.execute("commit")
 
     # -- refusing ------------------------------------------------------------------------------------------------------
 

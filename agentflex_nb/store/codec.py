@@ -18,9 +18,7 @@ from ..core.events import AgentEvent
 from ..core.messages import Message, system
 from ..core.turn import Turn
 from .shapes import Shape, microseconds, shape_of
-
-FORMAT = 1
-"""Of the state's text; one higher with every change that yesterday's code would misread."""
+from .upgrades import FORMAT, upgraded
 
 _HASH_BYTES = 16
 _STATE = shape_of(Turn).without("messages")
@@ -74,7 +72,7 @@ def decode_turn(state: str, messages: Sequence[Message], body: Callable[[str], s
         raise StoreDamagedError("the state of a turn", f"its format is {found!r}", _MEND)
     if found > FORMAT:
         raise NewerFormatError("the state of a turn", found, FORMAT)
-    turn: Turn = _decoded(_STATE, data, "the state of a turn")
+    turn: Turn = _decoded(_STATE, upgraded(data, found), "the state of a turn")
     if turn.identity.instructions:
         text = body(turn.identity.instructions)
         if text is None:

@@ -11,13 +11,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agentflex_nb.core.agent import AgentExecutionPolicy
+from agentflex_nb.core.agent import (
+    AgentBudget,
+    AgentExecutionPolicy,
+    AgentRetryPolicy,
+    ClosingTexts,
+    WhenExhausted,
+)
 from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.frozen import freeze
 from agentflex_nb.core.inputs import (
     AgentResumeCommand,
     Cancel,
     DeltaKind,
+    Interrupt,
     Interrupted,
     ModelFailed,
     ModelReplied,
@@ -28,6 +35,7 @@ from agentflex_nb.core.inputs import (
     ToolProgressed,
 )
 from agentflex_nb.core.messages import ToolCall, Usage, assistant, user
+from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.store.codec import FORMAT, encode_events, encode_message, encode_turn
 from agentflex_nb.store.memory import MemoryStore
 from agentflex_nb.testing.store_contract import ASK, Tale
@@ -45,7 +53,7 @@ def tales() -> Iterator[tuple[str, Tale]]:
 
     answered = Tale(MemoryStore(), policy=AgentExecutionPolicy(max_iterations=0, max_steps=7)).call(ASK)
     question = answered.turn.questions[0].id
-    answered.say(AgentResumeCommand.reject_tool(question, "über dem Limit", by="alice"), Proceed())
+    answered.say(AgentResumeCommand.reject_tool(question, "über dem Limit", by="alice"), Proceed(), Proceed())
     answered.say(
         Streamed(DeltaKind.REASONING, "hm"), Streamed(DeltaKind.TEXT, "All right"),
         ModelReplied(
@@ -80,6 +88,23 @@ def tales() -> Iterator[tuple[str, Tale]]:
 
     offline = Tale(MemoryStore()).say(Proceed(), ModelFailed(error=ErrorSummary(kind="OSError", message="no route")))
     yield "model_failed", offline
+
+    slow = ErrorSummary(kind="RateLimitError", message="slow down", retryable=True, retry_after=7.0, status=429)
+    patient = Tale(MemoryStore()).say(Proceed(), ModelFailed(error=slow, usage=Usage(input_tokens=3)))
+    yield "retry_scheduled", patient
+
+    once = AgentRetryPolicy(max_retries=0, when_exhausted=WhenExhausted.SUSPEND)
+    policy = AgentExecutionPolicy(retry=once, budget=AgentBudget(max_seconds=60.5), closing=ClosingTexts(turn="{why}!"))
+    yield "waiting_for_model", Tale(MemoryStore(), policy=policy).say(Proceed(), ModelFailed(error=slow))
+
+    limited = ToolApprovalDecision.require_approval("May I?", expires_in=90, when_expired="APPROVE")
+    edited = Tale(MemoryStore()).call(limited)
+    cheaper = {"order": "O-1", "amount": 10}
+    edited.say(AgentResumeCommand.approve_tool(edited.turn.questions[0].id, arguments=cheaper, by="carol"))
+    yield "approved_with_other_arguments", edited
+
+    taken_over = Tale(MemoryStore()).call()
+    yield "interrupted_while_its_tool_runs", taken_over.say(Interrupt(message="Stop that."))
 
 
 def kept(tale: Tale) -> dict[str, Any]:

@@ -22,14 +22,15 @@ with told as (
         generate_subscripts(calls, 1) as position
     from replies
 ), runs as (
-    select *, lead(type) over calls as followed_by, lead(occurred_at) over calls as followed_at
+    select *, coalesce((data->>'$.retries')::boolean, false) as retries, lead(type) over calls as followed_by, lead(occurred_at) over calls as followed_at
     from told
     where tool_call_id is not null
     window calls as (partition by turn_id, tool_call_id order by sequence)
 ), settled as (
     select turn_id, tool_call_id,
-        count(*) filter (type = 'TOOL_STARTED') as starts,
-        min(occurred_at) filter (type = 'TOOL_STARTED') as started_at,
+        count(*) filter (type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED')) as starts,
+        min(occurred_at) filter (type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED')) as started_at,
+        arg_max(retries, sequence) filter (type in ('TOOL_STARTED', 'TOOL_FAILED')) as retries,
         sum(ms_between(occurred_at, followed_at)) filter (
             type = 'TOOL_STARTED'
             and followed_by in ('TOOL_COMPLETED', 'TOOL_FAILED', 'TOOL_INTERRUPTED', 'TOOL_INPUT_REQUESTED')
@@ -38,7 +39,7 @@ with told as (
             type in (
                 'TOOL_COMPLETED', 'TOOL_FAILED', 'TOOL_DENIED', 'TOOL_INTERRUPTED', 'EXTERNAL_TOOL_COMPLETED',
                 'EXTERNAL_TOOL_FAILED'
-            )
+            ) and not retries
         ) as settled
     from runs
     group by turn_id, tool_call_id
@@ -49,12 +50,13 @@ with told as (
         'TURN_COMPLETED', 'TURN_FAILED', 'TURN_CANCELLED', 'MAX_ITERATIONS_REACHED', 'MAX_STEPS_REACHED', 'BUDGET_EXCEEDED'
     )
 ), questions as (
-    select turn_id, question_id as tool_call_id,
-        arg_max(outcome, asking) filter (type = 'TOOL_APPROVAL') as approval_outcome,
+    select turn_id, tool_call_id,
+        arg_max(outcome, {'at': asked_at, 'asking': asking}) filter (type = 'TOOL_APPROVAL') as approval_outcome,
         bool_or(outcome = 'PENDING') as waits
     from suspensions
     semi join touched using (turn_id)
-    group by turn_id, question_id
+    where tool_call_id is not null
+    group by turn_id, tool_call_id
 )
 select
     requested.turn_id, agent_id, agent_version,
@@ -68,6 +70,7 @@ select
     case
         when settled is not null then settled.type[6:]
         when waits then 'WAITING'
+        when retries and ended.turn_id is null then 'RETRYING'
         when starts > 0 then 'STARTED'
         else if(ended.turn_id is null, 'REQUESTED', 'NOT_RUN')
     end as status,

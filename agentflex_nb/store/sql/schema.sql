@@ -197,13 +197,13 @@ create table tool_calls (
     tool_name varchar not null,
     arguments json not null,
     malformed varchar,          -- the arguments as the model wrote them, where they are no JSON object
-    status varchar not null,    -- REQUESTED, WAITING, STARTED, COMPLETED, FAILED, DENIED, INTERRUPTED, NOT_RUN
+    status varchar not null,    -- REQUESTED, WAITING, STARTED, RETRYING, COMPLETED, FAILED, DENIED, INTERRUPTED, NOT_RUN
     approval_outcome varchar,   -- of the last approval asked for; DENIED: by the agent's own policy
     starts bigint not null,     -- how often it was started
     requested_at timestamptz not null,
     started_at timestamptz,
     finished_at timestamptz,
-    duration_ms double,         -- time it ran, without waits
+    duration_ms double,         -- time it ran here, without waits; null for work outside
     result_chars bigint,
     error_kind varchar,
     error_message varchar,
@@ -215,7 +215,7 @@ create table suspensions (
     turn_id varchar not null,
     agent_id varchar not null,
     agent_version varchar not null,
-    question_id varchar not null, -- the id of the call that it is about, if it is about one
+    question_id varchar not null,
     asking bigint not null,     -- 1; 2 where the same question had been answered before
     type varchar not null,
     tool_name varchar,
@@ -228,10 +228,13 @@ create table suspensions (
     asked_at timestamptz not null,
     answered_at timestamptz,
     waited_ms double,           -- null while it is open
-    outcome varchar not null,   -- PENDING, APPROVED, REJECTED, SUBMITTED, ANSWERED, SUPPLIED, RETRIED, CONTINUED, CANCELLED
+    outcome varchar not null,   -- PENDING, APPROVED, REJECTED, SUBMITTED, DECLINED, ANSWERED, SUPPLIED, RETRIED, CONTINUED,
+                                -- EXPIRED, INTERRUPTED, CANCELLED
     answered_by varchar,
     answer_reason varchar,
     response json,              -- what was submitted, said or supplied
     metadata json,              -- the question's
-    answer_metadata json        -- who answered, where, why
+    answer_metadata json,       -- who answered, where, why
+    tool_call_id varchar,       -- the call that it is about, if it is about one
+    expires_at timestamptz      -- when it resolves by itself; a retry: when it is due
 );

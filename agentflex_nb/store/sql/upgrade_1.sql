@@ -1,0 +1,6 @@
+-- From schema 1: a question had the id of the call that it is about, and no time limit. Views stand in the way of changes
+-- to their tables; they are made again at every opening.
+drop view if exists waits;
+alter table suspensions add column tool_call_id varchar;
+alter table suspensions add column expires_at timestamptz;
+update suspensions set tool_call_id = question_id where tool_name is not null;
