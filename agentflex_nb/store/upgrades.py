@@ -12,9 +12,9 @@ FORMAT = 2
 State = dict[str, Any]
 
 
-def upgraded(state: State, format: int) -> State:
-    """A state of an earlier format in the form of today's. What is no state is left for its reader to refuse."""
-    for older in range(format, FORMAT):
+def upgraded(state: State, found: int) -> State:
+    """A state of the format `found`, in the form of today's. What is no state is left for its reader to refuse."""
+    for older in range(found, FORMAT):
         try:
             _STEPS[older](state)
         except (AttributeError, KeyError, TypeError):
