@@ -7,19 +7,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .core.agent import AgentExecutionPolicy, ToolErrorStrategy
+    from .core.agent import (
+        AgentBudget,
+        AgentExecutionPolicy,
+        AgentRetryPolicy,
+        ClosingTexts,
+        ToolErrorStrategy,
+        WhenExhausted,
+    )
     from .core.errors import (
         AgentDriftError,
         AgentFlexError,
         AgentVersionNotFoundError,
+        AuthenticationError,
+        BadRequestError,
         CommandRefusedError,
+        ContentFilterError,
+        ContextLengthError,
         ConversationBusyError,
         EmptyReplyError,
         IllegalTransitionError,
         InvalidAgentError,
         InvalidValueError,
         LabLockedError,
+        ModelConnectionError,
         ModelError,
+        OverloadedError,
+        QuotaExceededError,
+        RateLimitError,
         RecordingEndedError,
         RefusalReason,
         StoreDamagedError,
@@ -58,11 +73,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "core.agent": "AgentExecutionPolicy ToolErrorStrategy",
-    "core.errors": "AgentDriftError AgentFlexError AgentVersionNotFoundError CommandRefusedError ConversationBusyError "
-    "EmptyReplyError IllegalTransitionError InvalidAgentError InvalidValueError LabLockedError ModelError "
-    "RecordingEndedError RefusalReason StoreDamagedError StoreError TruncatedStreamError TurnFailedError "
-    "TurnNotFoundError UnansweredError VersionConflictError WrongThreadError",
+    "core.agent": "AgentBudget AgentExecutionPolicy AgentRetryPolicy ClosingTexts ToolErrorStrategy WhenExhausted",
+    "core.errors": "AgentDriftError AgentFlexError AgentVersionNotFoundError AuthenticationError BadRequestError "
+    "CommandRefusedError ContentFilterError ContextLengthError ConversationBusyError EmptyReplyError "
+    "IllegalTransitionError InvalidAgentError InvalidValueError LabLockedError ModelConnectionError "
+    "ModelError OverloadedError QuotaExceededError RateLimitError RecordingEndedError RefusalReason "
+    "StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
+    "UnansweredError VersionConflictError WrongThreadError",
     "core.events": "AgentEvent EventType",
     "core.forms": "FormRequired",
     "core.inputs": "AgentResumeCommand ModelReplied",
@@ -91,6 +108,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 __all__ = [
     "Agent",
+    "AgentBudget",
     "AgentDriftError",
     "AgentEvent",
     "AgentExecutionPolicy",
@@ -100,6 +118,7 @@ __all__ = [
     "AgentMiddleware",
     "AgentPhase",
     "AgentResumeCommand",
+    "AgentRetryPolicy",
     "AgentRunner",
     "AgentRunnerOptions",
     "AgentStatus",
@@ -108,8 +127,13 @@ __all__ = [
     "AgentTurn",
     "AgentTurnOptions",
     "AgentVersionNotFoundError",
+    "AuthenticationError",
+    "BadRequestError",
     "ChatModel",
+    "ClosingTexts",
     "CommandRefusedError",
+    "ContentFilterError",
+    "ContextLengthError",
     "ConversationBusyError",
     "EmptyReplyError",
     "EventType",
@@ -122,12 +146,16 @@ __all__ = [
     "LabLockedError",
     "MemoryStore",
     "Message",
+    "ModelConnectionError",
     "ModelError",
     "ModelReplied",
     "ModelRequest",
     "NoToolContextError",
     "Origin",
+    "OverloadedError",
     "Question",
+    "QuotaExceededError",
+    "RateLimitError",
     "ReasoningDelta",
     "RecordedModel",
     "RecordingEndedError",
@@ -153,6 +181,7 @@ __all__ = [
     "UsageDelta",
     "Verdict",
     "VersionConflictError",
+    "WhenExhausted",
     "WrongThreadError",
     "__version__",
     "fail_if_asked",

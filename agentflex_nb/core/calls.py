@@ -111,7 +111,7 @@ def _after_result(story: Story) -> Advance:
 
 def _retry(story: Story, pending: PendingCall, failure: ErrorSummary) -> Advance:
     story.put(replace(pending, failure=None, attempt=pending.attempt + 1))
-    waiting = try_again(story, failure, pending.attempt, pending.call.id)
+    waiting = try_again(story, failure, pending.attempt, pending.call.id, pending.call)
     assert waiting is not None  # `failed` has looked
     return waiting
 

@@ -13,6 +13,7 @@ from .event_data import error_data
 from .events import EventType
 from .frozen import FrozenDict
 from .machine import SuspensionType
+from .messages import ToolCall
 from .steps import wait_for
 from .story import Advance, Story
 from .turn import AgentSuspension, Question
@@ -35,17 +36,26 @@ def delay(policy: AgentRetryPolicy, attempt: int, key: str, asked: float | None 
     return float(min(max(spread, asked or 0.0), policy.max_delay))
 
 
-def try_again(story: Story, error: ErrorSummary, attempt: int, key: str) -> Advance | None:
-    """Wait for another attempt of what just failed; None if there is none left, or none would help."""
+def try_again(
+    story: Story, error: ErrorSummary, attempt: int, key: str, call: ToolCall | None = None
+) -> Advance | None:
+    """Wait for another attempt of what failed, the model call or `call`; None if none is left, or none would help."""
     policy = story.identity.policy.retry
     if not error.retryable or attempt > policy.max_retries:
         return None
     due_at = story.now + timedelta(seconds=delay(policy, attempt, key, error.retry_after))
     story.tell(
-        EventType.RETRY_SCHEDULED, retry_count=attempt, next_runnable_at=due_at.isoformat(), error=error_data(error)
+        EventType.RETRY_SCHEDULED,
+        retry_count=attempt,
+        next_runnable_at=due_at.isoformat(),
+        error=error_data(error),
+        tool_call_id=call.id if call else None,
+        tool_name=call.name if call else None,
     )
     question = Question(
         id=f"{key}.retry.{story.step_count}",
+        call_id=call.id if call else "",
+        tool_name=call.name if call else "",
         type=SuspensionType.RETRY,
         message=f"attempt {attempt} failed ({error.message}); the next one is due at {due_at:%H:%M:%S} UTC",
         code=error.code,

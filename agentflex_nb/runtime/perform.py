@@ -35,7 +35,7 @@ from .stream import ReplyAssembler
 from .tools import InvalidArgumentsError, Tool, to_text
 
 
-class _Left(AgentFlexError):
+class StreamLeft(AgentFlexError):
     """The stream was left: the turn is being cancelled or interrupted, or its time is used up."""
 
 
@@ -77,7 +77,7 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
         drive.flush_text()
         if id(error) not in own:
             drive.raises = error  # a middleware's own error reaches the caller
-        code = "LEFT" if isinstance(error, _Left) else ""
+        code = "LEFT" if isinstance(error, StreamLeft) else ""
         return ModelFailed(error=summary(error, code), usage=replies[-1].usage if replies else NO_USAGE)
     return reply
 
@@ -95,9 +95,9 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
     try:
         for delta in deltas:
             if why := drive.why_leave():
-                raise _Left(f"{why} while the model answered")
+                raise StreamLeft(f"{why} while the model answered")
             if until is not None and drive.means.clock() >= until:
-                raise _Left("the time of the turn was used up while the model answered")
+                raise StreamLeft("the time of the turn was used up while the model answered")
             pieces = assembler.feed(delta)
             if request.streaming:
                 drive.stream(pieces)

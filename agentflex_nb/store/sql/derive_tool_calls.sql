@@ -69,8 +69,8 @@ select
     call.malformed,
     case
         when settled is not null then settled.type[6:]
-        when waits then 'WAITING'
         when retries and ended.turn_id is null then 'RETRYING'
+        when waits then 'WAITING'
         when starts > 0 then 'STARTED'
         else if(ended.turn_id is null, 'REQUESTED', 'NOT_RUN')
     end as status,
