@@ -16,7 +16,7 @@ from .budget import overspent
 from .errors import ErrorSummary, IllegalTransitionError
 from .event_data import call_data, usage_data
 from .events import EventType
-from .frozen import FrozenDict
+from .frozen import FrozenDict, changed
 from .inputs import (
     AgentResumeCommand,
     ApproveTool,
@@ -229,7 +229,7 @@ def _checked(story: Story, said: CallsChecked) -> Advance:
     for pending in story.pending:
         if pending.call.id in said.verdicts:
             verdict = stricter(pending.verdict or ALLOWED, said.verdicts[pending.call.id])
-            story.put(replace(pending, verdict=verdict, cleared=pending.verdict is not None))
+            story.put(changed(pending, verdict=verdict, cleared=pending.verdict is not None))
     return calls.work(story)
 
 

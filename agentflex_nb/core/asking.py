@@ -1,11 +1,9 @@
 """Which waiting calls need an answer from outside, and how each is asked for."""
 
-from dataclasses import replace
-
 from .errors import ErrorSummary
 from .events import EventType
 from .forms import REQUEST_USER_INPUT
-from .frozen import FrozenDict
+from .frozen import FrozenDict, changed
 from .machine import AgentPhase, SuspensionType
 from .questions import approval_question, external_question, outcome_question
 from .steps import wait_for
@@ -103,7 +101,7 @@ def _tell(story: Story, question: Question) -> None:
             pending = next(pending for pending in story.pending if pending.call.id == question.call_id)
             if not pending.started:
                 story.tool_call_count += not pending.counted
-                story.put(replace(pending, started=True, counted=True))
+                story.put(changed(pending, started=True, counted=True))
                 key = f"{story.identity.id}:{question.call_id}"
                 story.tell(
                     EventType.EXTERNAL_TOOL_REQUESTED,

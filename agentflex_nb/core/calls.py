@@ -6,7 +6,6 @@ the same time; their results enter the history in the model's order all the same
 """
 
 import json
-from dataclasses import replace
 
 from .agent import ToolErrorStrategy
 from .asking import INVALID, ask, form_question, problem_of, question_of
@@ -17,7 +16,7 @@ from .errors import ErrorSummary
 from .event_data import error_data
 from .events import EventType
 from .forms import REQUEST_USER_INPUT, AgentForm
-from .frozen import FrozenDict
+from .frozen import FrozenDict, changed
 from .messages import Role, tool_result
 from .questions import OUTCOME_UNKNOWN
 from .retry import try_again
@@ -69,7 +68,7 @@ def work(story: Story) -> Advance:
 def returned(story: Story, pending: PendingCall, content: str) -> Advance:
     """A tool has given its result."""
     _tell_completed(story, pending, content)
-    story.put(replace(pending, started=False, content=content))
+    story.put(changed(pending, started=False, content=content))
     return _after_result(story)
 
 
@@ -78,7 +77,7 @@ def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -
     tool = story.definition.tool_by_name[pending.call.name]
     if error.retryable and tool.idempotent and pending.attempt <= story.identity.policy.retry.max_retries:
         _tell_failed(story, pending, error, started=True, retries=True)
-        story.put(replace(pending, started=False, cleared=False, failure=error))
+        story.put(changed(pending, started=False, cleared=False, failure=error))
     else:
         _fail(story, pending, error, told, started=True)
     return _after_result(story)
@@ -98,7 +97,7 @@ def asked(story: Story, pending: PendingCall, form: AgentForm, message: str) -> 
         abandon(story, ErrorSummary(kind="Cancelled", message=story.cancel.reason, code="CANCELLED"))
         return cancelled(story)
     question = form_question(pending, form.key, message, form.description, form.schema)
-    story.put(replace(pending, started=False, cleared=False, asks=question))
+    story.put(changed(pending, started=False, cleared=False, asks=question))
     return _after_result(story)
 
 
@@ -110,7 +109,7 @@ def _after_result(story: Story) -> Advance:
 
 
 def _retry(story: Story, pending: PendingCall, failure: ErrorSummary) -> Advance:
-    story.put(replace(pending, failure=None, attempt=pending.attempt + 1))
+    story.put(changed(pending, failure=None, attempt=pending.attempt + 1))
     waiting = try_again(story, failure, pending.attempt, pending.call.id, pending.call)
     assert waiting is not None  # `failed` has looked
     return waiting
@@ -137,7 +136,7 @@ def _start(story: Story) -> Advance:
         if effects and not _may_join(story, pending):
             break
         story.tool_call_count += not pending.counted
-        story.put(replace(pending, started=True, counted=True))
+        story.put(changed(pending, started=True, counted=True))
         story.tell(
             EventType.TOOL_STARTED,
             tool_call_id=pending.call.id,
@@ -167,7 +166,7 @@ def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *,
     _tell_failed(story, pending, error, started=started)
     strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
     ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
-    story.put(replace(pending, started=False, content=told, fatal=error if ends else None))
+    story.put(changed(pending, started=False, content=told, fatal=error if ends else None))
 
 
 def _take_result(story: Story, pending: PendingCall, result: str) -> Advance | None:

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 from .errors import InvalidValueError
 
@@ -46,6 +46,21 @@ class FrozenDict(dict[str, Any]):
 
 
 EMPTY = FrozenDict()
+
+D = TypeVar("D")
+
+
+def changed(value: D, **fields: Any) -> D:
+    """`dataclasses.replace` for a frozen dataclass without slots and without checks of its own, several times faster.
+
+    Raises:
+        TypeError: it has no such field.
+    """
+    if unknown := fields.keys() - value.__dict__.keys():
+        raise TypeError(f"{type(value).__name__} has no field {', '.join(sorted(unknown))}")
+    copy = object.__new__(type(value))
+    copy.__dict__.update(value.__dict__, **fields)
+    return copy
 
 
 def freeze(value: Any) -> Any:

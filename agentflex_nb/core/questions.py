@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from .errors import CommandRefusedError, RefusalReason
-from .frozen import FrozenDict, freeze
+from .frozen import FrozenDict, changed, freeze
 from .inputs import ApproveTool, Command, Continue, Decline, ExternalResult, RejectTool, Retry, UserInput
 from .machine import SuspensionType
 from .turn import Answer, PendingCall, Question, Turn
@@ -144,18 +143,18 @@ def answered(pending: PendingCall, command: Command) -> PendingCall:
     match command:
         case ApproveTool(arguments=arguments):
             edited = pending.edited if arguments is None else arguments
-            return replace(pending, approved=True, started=False, cleared=False, edited=edited)
+            return changed(pending, approved=True, started=False, cleared=False, edited=edited)
         case Decline(reason=reason):
-            return replace(pending, declined=reason)
+            return changed(pending, declined=reason)
         case RejectTool(reason=reason):
             judged = pending.verdict or ALLOWED  # its metadata is the policy's, for the model; a person's is not
             no = Verdict(strictness=Strictness.DENY, code=REJECTED, reason=reason, metadata=judged.metadata)
-            return replace(pending, verdict=no)
+            return changed(pending, verdict=no)
         case UserInput(data=data) if isinstance(data, FrozenDict):
-            return replace(pending, form_data=data, asks=None)
+            return changed(pending, form_data=data, asks=None)
         case ExternalResult(result=result, error=error):
             text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-            return replace(pending, outcome=text if error is None else error, failed=error is not None, started=False)
+            return changed(pending, outcome=text if error is None else error, failed=error is not None, started=False)
         case _:
             return pending
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from .agent import AgentExecutionPolicy
 from .errors import ErrorSummary
-from .frozen import EMPTY, FrozenDict
+from .frozen import EMPTY, FrozenDict, changed
 from .inputs import Cancel, Interrupt, Suspend
 from .machine import AgentPhase, AgentStatus, SuspensionType
 from .messages import NO_USAGE, Message, ToolCall, Usage
@@ -105,7 +105,7 @@ class Answer:
         return str(self.metadata.get("by", ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: it is `changed` a few times a call
 class PendingCall:
     """A call of the last reply that has no result in the history yet."""
 
@@ -153,7 +153,7 @@ class PendingCall:
         return f"Error: {self.outcome}" if self.failed else self.outcome
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: `numbered` copies a turn for every piece of text
+@dataclass(frozen=True, kw_only=True)  # no slots: it is `changed` for every piece of text
 class Turn:
     """The state of a turn. What enters the snapshot is exactly this."""
 
@@ -193,9 +193,7 @@ class Turn:
 
     def numbered(self, sequence: int) -> "Turn":
         """The turn after an event that changed nothing but the number of its newest event."""
-        turn = object.__new__(Turn)
-        turn.__dict__.update(self.__dict__, sequence=sequence)
-        return turn
+        return changed(self, sequence=sequence)
 
     @property
     def id(self) -> str:
