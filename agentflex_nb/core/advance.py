@@ -46,7 +46,7 @@ from .machine import HEARS, AgentPhase, AgentStatus, hear
 from .messages import Message, ToolCall, user
 from .retry import ask_about_model, try_again
 from .story import Advance, Story, event_of
-from .turn import PendingCall, Turn, TurnIdentity
+from .turn import PendingCall, Question, Turn, TurnIdentity
 from .verdicts import ALLOWED, stricter
 
 _DELTAS = {
@@ -142,7 +142,7 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         case Expired(question_id):
             return _expire(story, question_id)
         case AgentResumeCommand():
-            return _answer(story, said)
+            return _answer(story, said, questions.find(turn, said, now))
         case _:
             assert_never(said)
 
@@ -283,6 +283,8 @@ def _suspend(story: Story, said: Suspend) -> Advance:
 
 def _interrupt(story: Story, said: Interrupt) -> Advance:
     _begin(story)
+    if story.interrupt:  # the one before has not been heard yet, and must not be lost
+        said = replace(said, message=f"{story.interrupt.message}\n\n{said.message}")
     story.interrupt = said
     if not story.step_open:
         return ending.taken_over(story)
@@ -299,27 +301,26 @@ def _expire(story: Story, question_id: str) -> Advance:
                 if question.when_expired == "APPROVE"
                 else RejectTool(correlation_id=question_id, reason="nobody answered in time", metadata=by)
             )
-            return _answer(story, said, questions.EXPIRED)
+            return _answer(story, said, question, questions.EXPIRED)
     raise IllegalTransitionError(story.status, f"the expiry of {question_id}", [])
 
 
-def _answer(story: Story, said: Command, command_type: str = "") -> Advance:
+def _answer(story: Story, said: Command, question: Question, command_type: str = "") -> Advance:
     waiting = story.suspension
     assert waiting is not None
-    answer = questions.record(said, story.now, command_type)
+    answer = questions.record(said, question.id, story.now, command_type)
     story.answers = (*story.answers, answer)
-    about = next(question.call_id for question in waiting.questions if question.id == said.correlation_id)
     for pending in story.pending:
-        if pending.call.id == about:
+        if pending.call.id == question.call_id:
             story.put(questions.answered(pending, said))
     if isinstance(said, UserInput) and isinstance(said.data, str):
         story.say(user(said.data))
-    rest = tuple(question for question in waiting.questions if question.id != said.correlation_id)
+    rest = tuple(other for other in waiting.questions if other.id != question.id)
     story.suspension = None
     story.tell(
         EventType.TURN_RESUMED,
         command_type=answer.command_type,
-        correlation_id=said.correlation_id,
+        correlation_id=question.id,
         reason=answer.reason,
         data=answer.data,
         metadata=said.metadata,

@@ -5,7 +5,7 @@ from .events import EventType
 from .forms import REQUEST_USER_INPUT
 from .frozen import FrozenDict, changed
 from .machine import AgentPhase, SuspensionType
-from .questions import approval_question, external_question, outcome_question
+from .questions import approval_question, external_question, outcome_question, question_id
 from .steps import wait_for
 from .story import Advance, Story
 from .turn import AgentSuspension, PendingCall, Question
@@ -23,10 +23,11 @@ def question_of(story: Story, pending: PendingCall) -> Question | None:
         return None
     if pending.started and tool and tool.external:
         return external_question(pending)
+    id = question_id(pending.call.id, story.answers)
     if pending.started and not (tool and tool.idempotent):
-        return outcome_question(pending)
+        return outcome_question(pending, id)
     if verdict and verdict.strictness is Strictness.ASK and not pending.approved:
-        return approval_question(pending, verdict, story.now)
+        return approval_question(pending, id, verdict, story.now)
     if tool and tool.external and (pending.cleared or not story.definition.judges(tool.name)):
         return external_question(pending)
     if pending.form_data is not None or pending.declined is not None:
@@ -34,7 +35,7 @@ def question_of(story: Story, pending: PendingCall) -> Question | None:
     if pending.call.name == REQUEST_USER_INPUT:
         form = story.definition.form_by_key[str(pending.call.arguments["form_key"])]
         told = str(pending.call.arguments.get("message") or "")
-        return form_question(pending, form.key, told, form.description, form.schema)
+        return form_question(pending, id, form.key, told, form.description, form.schema)
     return pending.asks
 
 
@@ -61,11 +62,13 @@ def problem_of(story: Story, pending: PendingCall) -> ErrorSummary | None:
     return None
 
 
-def form_question(pending: PendingCall, key: str, message: str, description: str, schema: FrozenDict) -> Question:
+def form_question(
+    pending: PendingCall, id: str, key: str, message: str, description: str, schema: FrozenDict
+) -> Question:
     """Fill in this form."""
-    call = pending.call
+    call = pending.runs
     return Question(
-        id=call.id,
+        id=id,
         call_id=call.id,
         type=SuspensionType.USER_INPUT,
         message=message or description,

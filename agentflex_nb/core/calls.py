@@ -18,7 +18,7 @@ from .events import EventType
 from .forms import REQUEST_USER_INPUT, AgentForm
 from .frozen import FrozenDict, changed
 from .messages import Role, tool_result
-from .questions import OUTCOME_UNKNOWN
+from .questions import OUTCOME_UNKNOWN, question_id
 from .retry import try_again
 from .steps import end_step
 from .story import Advance, Story
@@ -96,7 +96,8 @@ def asked(story: Story, pending: PendingCall, form: AgentForm, message: str) -> 
     if story.cancel:
         abandon(story, ErrorSummary(kind="Cancelled", message=story.cancel.reason, code="CANCELLED"))
         return cancelled(story)
-    question = form_question(pending, form.key, message, form.description, form.schema)
+    id = question_id(pending.call.id, story.answers)
+    question = form_question(pending, id, form.key, message, form.description, form.schema)
     story.put(changed(pending, started=False, cleared=False, asks=question))
     return _after_result(story)
 

@@ -1,7 +1,7 @@
 """Questions and answers: what is asked of a person, which answer fits, and what an answer does to the waiting call."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from .errors import CommandRefusedError, RefusalReason
@@ -16,11 +16,20 @@ REJECTED = "REJECTED"
 EXPIRED = "EXPIRED"
 
 
-def approval_question(pending: PendingCall, verdict: Verdict, now: datetime) -> Question:
+def question_id(call_id: str, answers: Iterable[Answer]) -> str:
+    """The id of the next question about a call: the call's own, and after each answer another one.
+
+    So an answer to what was asked before never answers what is asked now.
+    """
+    before = sum(answer.question_id == call_id or answer.question_id.startswith(f"{call_id}.") for answer in answers)
+    return f"{call_id}.ask{before + 1}" if before else call_id
+
+
+def approval_question(pending: PendingCall, id: str, verdict: Verdict, now: datetime) -> Question:
     """May this call run?"""
-    call = pending.call
+    call = pending.runs
     return Question(
-        id=call.id,
+        id=id,
         call_id=call.id,
         expires_at=None if verdict.expires_in is None else now + timedelta(seconds=verdict.expires_in),
         when_expired="" if verdict.expires_in is None else verdict.when_expired,
@@ -34,11 +43,11 @@ def approval_question(pending: PendingCall, verdict: Verdict, now: datetime) -> 
     )
 
 
-def outcome_question(pending: PendingCall) -> Question:
+def outcome_question(pending: PendingCall, id: str) -> Question:
     """The call had started when the process died: what came of it?"""
-    call = pending.call
+    call = pending.runs
     return Question(
-        id=call.id,
+        id=id,
         call_id=call.id,
         type=SuspensionType.TOOL_APPROVAL,
         message=f"{call.name} had started when its process ended, and nobody knows whether it took effect",
@@ -69,7 +78,7 @@ def find(turn: Turn, command: Command, now: datetime) -> Question:
         CommandRefusedError: it was answered before, nothing is open, no such question, or another kind of answer.
     """
     for answer in reversed(turn.answers):
-        if answer.question_id == command.correlation_id and not _open(turn, command.correlation_id):
+        if answer.question_id == command.correlation_id and not _fits_call(turn, command):
             late = answer.command_type == EXPIRED
             reason = RefusalReason.EXPIRED if late else RefusalReason.ALREADY_RESOLVED
             raise _refused(turn, command, reason, _already(answer), answer)
@@ -78,7 +87,7 @@ def find(turn: Turn, command: Command, now: datetime) -> Question:
     if not turn.questions:
         met = f"turn {turn.id} is {turn.status} and waits for no answer"
         raise _refused(turn, command, RefusalReason.NOT_BLOCKED, met)
-    question = _open(turn, command.correlation_id)
+    question = _open(turn, command.correlation_id) or _fits_call(turn, command)
     if question is None:
         known = ", ".join(question.id for question in turn.questions)
         met = f"turn {turn.id} has no question {command.correlation_id!r}; open: {known}"
@@ -121,7 +130,7 @@ _FITTING: Mapping[SuspensionType, frozenset[type[Command]]] = {
 }
 
 
-def record(command: Command, at: datetime, command_type: str = "") -> Answer:
+def record(command: Command, question_id: str, at: datetime, command_type: str = "") -> Answer:
     """The answer as it is kept."""
     data = command.data if isinstance(command, UserInput) else None
     if isinstance(command, ApproveTool) and command.arguments is not None:
@@ -129,7 +138,7 @@ def record(command: Command, at: datetime, command_type: str = "") -> Answer:
     if isinstance(command, ExternalResult):
         data = freeze({"result": command.result, "error": command.error})
     return Answer(
-        question_id=command.correlation_id,
+        question_id=question_id,
         command_type=command_type or command.command_type,
         at=at,
         reason=command.reason if isinstance(command, RejectTool | Decline) else "",
@@ -161,6 +170,14 @@ def answered(pending: PendingCall, command: Command) -> PendingCall:
 
 def _open(turn: Turn, question_id: str) -> Question | None:
     return next((question for question in turn.questions if question.id == question_id), None)
+
+
+def _fits_call(turn: Turn, command: Command) -> Question | None:
+    """The question about a call whose result comes under the call's own id."""
+    if not isinstance(command, ExternalResult):
+        return None
+    about = (question for question in turn.questions if question.call_id == command.correlation_id)
+    return next((question for question in about if ExternalResult in fitting(question)), None)
 
 
 def _already(answer: Answer) -> str:

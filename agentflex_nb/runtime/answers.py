@@ -19,14 +19,14 @@ def fail_if_asked(question: Question) -> Any:
 
 
 def pick(turn: Turn, call_id: str | None) -> Question:
-    """The open question meant: the named one, or the only one.
+    """The open question meant: the named one, that about the named call, or the only one.
 
     Raises:
         CommandRefusedError: none is open, or several are and none was named.
     """
     if call_id is not None:
         for question in turn.questions:
-            if question.id == call_id:
+            if call_id in (question.id, question.call_id):
                 return question
     if len(turn.questions) == 1 and call_id is None:
         return turn.questions[0]
@@ -83,7 +83,7 @@ def check(turn: Turn, question: Question, command: Command, tools: Mapping[str, 
 
 
 def _table(question: Question, table: Mapping[str, Any]) -> Any:
-    for key in (question.id, question.form_key, question.tool_name):
+    for key in (question.id, question.call_id, question.form_key, question.tool_name):
         if key and key in table:
             return table[key]
     return None

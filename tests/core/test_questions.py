@@ -75,12 +75,25 @@ def test_a_second_answer_is_refused_and_told_who_was_first():
     assert refused(played, SAY.approve_tool("t1.1.0")).reason is RefusalReason.ALREADY_RESOLVED
 
 
-def test_the_newest_answer_is_the_one_that_is_told():
-    """P17: a call may be asked about twice, by a policy and after a crash."""
+def test_an_answer_to_the_first_question_about_a_call_never_answers_the_second():
+    """P17, A8: a call may be asked about twice, by a policy and after a crash; a click on the old card does nothing."""
     played = play(GO, calls(wants("pay")), judge(ASK), approve(by="ann"), GO, judge(), Crash(), GO)
-    assert played.question.code == "OUTCOME_UNKNOWN"
+    assert (played.question.code, played.question.id) == ("OUTCOME_UNKNOWN", "t1.1.0.ask2")
 
-    assert refused(played.say(approve(by="bob")), SAY.approve_tool("t1.1.0")).by == "bob"
+    error = refused(played, SAY.approve_tool("t1.1.0", by="bob"))
+
+    assert (error.reason, error.by) == (RefusalReason.ALREADY_RESOLVED, "ann")
+    assert refused(played.say(approve(by="bob")), SAY.approve_tool("t1.1.0.ask2")).by == "bob"
+
+
+def test_a_result_may_come_under_the_id_of_its_call():
+    """P17"""
+    played = play(GO, calls(wants("pay")), judge(ASK), approve(by="ann"), GO, judge(), Crash(), GO)
+
+    supplied = played.say(SAY.external_result("t1.1.0", "it was paid"))
+
+    assert [answer.question_id for answer in supplied.turn.answers] == ["t1.1.0", "t1.1.0.ask2"]
+    assert supplied.turn.pending[0].outcome == "it was paid"
 
 
 def test_a_turn_that_waits_for_nothing_refuses_answers():
@@ -129,7 +142,7 @@ def test_a_form_takes_no_text_and_a_plain_question_no_data():
 
 def test_an_unknown_outcome_takes_yes_no_or_the_result():
     """P17"""
-    asked = outcome_question(PendingCall(call=wants("pay")))
+    asked = outcome_question(PendingCall(call=wants("pay")), "q")
 
     assert fitting(asked) == {ApproveTool, RejectTool, ExternalResult}
     assert "nobody knows whether it took effect" in asked.message
@@ -162,10 +175,10 @@ def test_find_returns_the_question_itself():
 )
 def test_an_answer_keeps_what_was_said(command, kept):
     """A13"""
-    answer = record(command, START)
+    answer = record(command, "q", START)
 
     assert (answer.command_type, answer.reason, answer.data) == kept
-    assert (answer.question_id, answer.at, answer.metadata) == ("c", START, command.metadata)
+    assert (answer.question_id, answer.at, answer.metadata) == ("q", START, command.metadata)
 
 
 def test_a_supplied_result_is_text_for_the_model():

@@ -337,14 +337,14 @@ def test_a_partial_answer_leaves_the_other_question_as_it_was_asked(tale):
 def test_one_call_can_be_asked_about_twice(tale):
     form = AgentForm(key="address", description="Where to?", schema=freeze({"type": "object", "title": "Address"}))
     tale.call(ASK).say(AgentResumeCommand.approve_tool("t1.1.0"), Proceed(), CallsChecked({"t1.1.0": ASK}))
-    tale.say(ToolAsked("t1.1.0", form), AgentResumeCommand.user_input("t1.1.0", {"zip": "1"}, by="eve"))
+    tale.say(ToolAsked("t1.1.0", form), AgentResumeCommand.user_input("t1.1.0.ask2", {"zip": "1"}, by="eve"))
 
-    rows = tale.rows("question_id, asking, type, outcome, form_key, schema, response, answered_by", "suspensions")
+    rows = tale.rows("question_id, tool_call_id, type, outcome, form_key, schema, response, answered_by", "suspensions")
     assert [tuple(row.values()) for row in rows] == [
-        ("t1.1.0", 1, "TOOL_APPROVAL", "APPROVED", None, None, None, None),
+        ("t1.1.0", "t1.1.0", "TOOL_APPROVAL", "APPROVED", None, None, None, None),
         (
+            "t1.1.0.ask2",
             "t1.1.0",
-            2,
             "USER_INPUT",
             "SUBMITTED",
             "address",
