@@ -31,6 +31,7 @@ from .inputs import (
     Interrupted,
     ModelFailed,
     ModelReplied,
+    ModelRetried,
     Proceed,
     RejectTool,
     StepFailed,
@@ -112,6 +113,11 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         case ModelFailed(error=error, usage=usage):
             ending.model_failed(story, error, usage)
             return _model_failed(story, error)
+        case ModelRetried(error=error, usage=usage):
+            ending.model_failed(story, error, usage)
+            story.attempt += 1
+            steps.tell_model_started(story)
+            return story.end()
         case CallsChecked():
             return _checked(story, said)
         case CheckFailed(error) | StepFailed(error):

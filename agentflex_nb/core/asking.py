@@ -42,6 +42,8 @@ def question_of(story: Story, pending: PendingCall) -> Question | None:
 def problem_of(story: Story, pending: PendingCall) -> ErrorSummary | None:
     """Why this call cannot be made at all; None if it can."""
     call, definition = pending.call, story.definition
+    if call.name == REQUEST_USER_INPUT and (pending.form_data is not None or pending.declined is not None):
+        return None  # it was asked and answered, whatever has become of the form since
     asks_for_form = call.name == REQUEST_USER_INPUT and bool(definition.forms)
     if call.name not in definition.tool_by_name and not asks_for_form:
         known = ", ".join(spec.name for spec in definition.offered) or "none"

@@ -132,7 +132,7 @@ def open_calls(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
 def _close(story: Story, why: str) -> None:
     _answer_calls(story, why)
     last = story.messages[-1] if story.messages else None
-    if last is None or last.role is not Role.ASSISTANT:
+    if last is None or last.role is not Role.ASSISTANT or not last.content:
         text = story.identity.policy.closing.text("turn", f"{why[0].upper()}{why[1:]}")
         story.say(assistant(text, origin=Origin.RUNTIME))
 

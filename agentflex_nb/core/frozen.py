@@ -86,7 +86,13 @@ def freeze_strict(value: Any, what: str) -> Any:
 
 
 def well_formed(text: str) -> str:
-    """The text without lone surrogates: pairs are joined, what is left alone becomes U+FFFD."""
+    """The text without lone surrogates: pairs are joined, what is left alone becomes U+FFFD.
+
+    Raises:
+        InvalidValueError: it is no text.
+    """
+    if not isinstance(text, str):
+        raise InvalidValueError("this", text, "text", "pass a string")
     if text.isascii():
         return text
     try:

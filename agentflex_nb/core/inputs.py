@@ -57,6 +57,14 @@ class ModelFailed:
     usage: Usage = NO_USAGE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried:
+    """A middleware asks the model again for the same reply: the call before is over, and its pieces are void."""
+
+    error: ErrorSummary
+    usage: Usage = NO_USAGE
+
+
 @dataclass(frozen=True, slots=True)
 class CallsChecked:
     """The agent's own code has judged these calls; verdicts by call id."""
@@ -268,8 +276,9 @@ class Continue(AgentResumeCommand):
 Command = ApproveTool | RejectTool | UserInput | Decline | ExternalResult | Retry | Continue
 
 Input = (
-    Proceed | Streamed | ModelReplied | ModelFailed | CallsChecked | CheckFailed | ToolReturned | ToolFailed
-    | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt | Suspend | Command
+    Proceed | Streamed | ModelReplied | ModelFailed | ModelRetried | CallsChecked | CheckFailed | ToolReturned
+    | ToolFailed | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt | Suspend
+    | Command
 )  # fmt: skip
 
 _NAMES: Mapping[type[AgentResumeCommand], str] = {

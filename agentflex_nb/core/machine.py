@@ -27,6 +27,7 @@ from .inputs import (
     Interrupted,
     ModelFailed,
     ModelReplied,
+    ModelRetried,
     Proceed,
     RejectTool,
     Retry,
@@ -144,8 +145,8 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Cancel}),
     _S.RUNNING: frozenset(
         {
-            Proceed, Streamed, ModelReplied, ModelFailed, CallsChecked, CheckFailed, ToolReturned, ToolFailed,
-            ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
+            Proceed, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed, ToolReturned,
+            ToolFailed, ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
         }
     ),
     _S.WAITING_FOR_USER: _ANSWERS,
@@ -167,6 +168,7 @@ ASKED_IN: Mapping[type[Input], AgentPhase] = {
     Streamed: AgentPhase.MODEL,
     ModelReplied: AgentPhase.MODEL,
     ModelFailed: AgentPhase.MODEL,
+    ModelRetried: AgentPhase.MODEL,
     CallsChecked: AgentPhase.TOOLS,
     CheckFailed: AgentPhase.TOOLS,
     ToolReturned: AgentPhase.TOOLS,

@@ -1,10 +1,12 @@
 """What is said in a conversation: by a person, a model, a tool, or the runtime itself."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from .frozen import EMPTY, FrozenDict
+from .errors import InvalidValueError
+from .frozen import EMPTY, FrozenDict, freeze, well_formed
 
 
 class Role(StrEnum):
@@ -85,6 +87,47 @@ def _sum(a: int | None, b: int | None) -> int | None:
 
 
 NO_USAGE = Usage()
+
+
+def checked_message(entry: object, what: str) -> Message:
+    """A message that came from outside, as it may enter a history: a role, well-formed text, frozen data of its own.
+
+    Raises:
+        InvalidValueError: it is no message; says what is wrong with it.
+    """
+    if not isinstance(entry, Message):
+        raise InvalidValueError(what, entry, "a Message", "pass text, a Message, or a list of Messages")
+    try:
+        fields: dict[str, Any] = {
+            "role": Role(entry.role),
+            "content": well_formed(entry.content),
+            "reasoning": well_formed(entry.reasoning),
+            "tool_calls": tuple([_checked_call(call) for call in entry.tool_calls]),
+            "tool_call_id": well_formed(entry.tool_call_id),
+            "tool_name": well_formed(entry.tool_name),
+            "origin": Origin(entry.origin),
+            "provider_data": _checked_data(entry.provider_data),
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidValueError(what, entry, f"a well-formed Message ({error})", "correct it") from error
+    return replace(entry, **fields)
+
+
+def _checked_call(call: ToolCall) -> ToolCall:
+    return replace(
+        call,
+        id=well_formed(call.id),
+        name=well_formed(call.name),
+        arguments=_checked_data(call.arguments),
+        malformed=None if call.malformed is None else well_formed(call.malformed),
+        provider_id=well_formed(call.provider_id),
+        provider_data=_checked_data(call.provider_data),
+    )
+
+
+def _checked_data(data: Mapping[str, Any]) -> FrozenDict:
+    frozen: FrozenDict = freeze(dict(data))  # dict(...): a FrozenDict made by hand may hold what can change
+    return frozen
 
 
 def user(content: str) -> Message:

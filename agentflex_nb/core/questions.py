@@ -96,11 +96,10 @@ def find(turn: Turn, command: Command, now: datetime) -> Question:
         takes = " or ".join(sorted(kind.__name__ for kind in fitting(question)))
         met = f"question {question.id} ({question.type}) takes {takes}, not {type(command).__name__}"
         raise _refused(turn, command, RefusalReason.WRONG_KIND, met)
-    if isinstance(command, UserInput) and isinstance(command.data, str) is not (question.schema is None):
-        plain = f"question {question.id} is answered with text, not with data"
-        met = (
-            plain if question.schema is None else f"form {question.form_key!r} is answered with its data, not with text"
-        )
+    if isinstance(command, UserInput) and not isinstance(command.data, str if question.schema is None else Mapping):
+        given = "text" if isinstance(command.data, str) else type(command.data).__name__
+        wanted = "text" if question.schema is None else f"the data of form {question.form_key!r}, by name"
+        met = f"question {question.id} is answered with {wanted}, not with {given}"
         raise _refused(turn, command, RefusalReason.INVALID, met)
     if question.expires_at is not None and now >= question.expires_at:
         met = f"question {question.id} expired at {question.expires_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -39,17 +39,22 @@ def end_step(story: Story) -> Advance:
     return story.end()
 
 
-def ask_model(story: Story) -> Advance:
-    """Call the model with everything said so far."""
-    identity, definition = story.identity, story.definition
-    iteration, most = story.iteration_count + 1, identity.policy.max_iterations
+def tell_model_started(story: Story) -> None:
+    """A call of the model begins: which round and attempt it is, and how many rounds are left after it."""
+    iteration, most = story.iteration_count + 1, story.identity.policy.max_iterations
     story.tell(
         EventType.MODEL_STARTED,
         iteration=iteration,
         remaining_iterations=most - iteration if most else None,
         attempt=story.attempt,
-        model=definition.model_name,
+        model=story.definition.model_name,
     )
+
+
+def ask_model(story: Story) -> Advance:
+    """Call the model with everything said so far."""
+    identity, definition = story.identity, story.definition
+    tell_model_started(story)
     spoken = (system(identity.instructions), *story.messages) if identity.instructions else story.messages
     return story.end(
         CallModel(
@@ -57,7 +62,7 @@ def ask_model(story: Story) -> Advance:
                 turn_id=identity.id,
                 conversation_id=identity.conversation_id,
                 step=story.step_count,
-                iteration=iteration,
+                iteration=story.iteration_count + 1,
                 attempt=story.attempt,
                 messages=spoken,
                 tools=definition.offered,

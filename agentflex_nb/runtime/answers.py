@@ -72,11 +72,7 @@ def check(turn: Turn, question: Question, command: Command, tools: Mapping[str, 
         return
     data = getattr(command, "data", None)
     if question.schema is None:
-        if not isinstance(data, str):
-            raise _invalid(turn, question, f"question {question.id} is answered with text, not {type(data).__name__}")
         return
-    if isinstance(data, str):
-        raise _invalid(turn, question, f"form {question.form_key!r} is answered with its data, not with text")
     if found := faults(data, question.schema):
         listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in found)
         raise _invalid(turn, question, f"the data does not fit form {question.form_key!r}: {listed}", found)
@@ -101,7 +97,8 @@ def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
             )  # fmt: skip
     if turn.questions:
         listed = "; ".join(str(question) for question in turn.questions)
-        what = f"has no question {call_id!r}" if call_id else "has several questions: name one by its id"
+        several = "has several questions: name one by its id"
+        what = several if call_id is None else f"has no question {call_id!r}"
         return CommandRefusedError(
             RefusalReason.WRONG_CORRELATION, f"turn {turn.id} {what}. Open: {listed}.", turn_id=turn.id
         )

@@ -81,8 +81,8 @@ class AgentToolContext:
         return context
 
 
-def entered(context: AgentToolContext) -> contextvars.Token[AgentToolContext | None]:
-    """Make it the current one; give the token back to `left`."""
+def entered(context: AgentToolContext | None) -> contextvars.Token[AgentToolContext | None]:
+    """Make it the current one, or with None say that no tool runs here; give the token back to `left`."""
     return _current.set(context)
 
 

@@ -15,10 +15,11 @@ from ..core.machine import AgentStatus
 from ..core.turn import Turn
 from .agent import Agent
 from .beat import BEAT
+from .context import entered, left
 from .interrupts import honoured
 from .middleware import chain
 from .ports import StoredTurn
-from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe
+from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe, driving
 from .stream import TextBeat
 from .workers import in_thread
 
@@ -53,15 +54,20 @@ class Drive(Scribe):
     def drive(self, perform: Perform, steps: int | None = None) -> None:
         """Take steps until the turn waits or has ended, or `steps` of them; the caller holds the stop button back."""
         self.thread = threading.get_ident()
+        outside, above = entered(None), driving.set((*driving.get(), self.turn.id))
         BEAT.join(self)
         try:
             while self.turn.status in RUNNABLE and steps != 0:
                 self.step(perform)
+                if self.broken is not None:  # a middleware may have swallowed it
+                    raise self.broken
                 steps = None if steps is None else steps - 1
             with self.performing():
                 pass  # a stop that came after the last effect
         finally:
             BEAT.leave(self)
+            driving.reset(above)
+            left(outside)
             self._leave()
         if self.raises is not None and self.turn.status is AgentStatus.FAILED:
             raise self.raises
@@ -98,11 +104,6 @@ class Drive(Scribe):
                 for piece in pieces:
                     self._write_streamed(self._text.add(piece, now))
 
-    def flush_text(self) -> None:
-        """Say what the text beat holds."""
-        with self.writing():
-            self._write_streamed(self._text.flush())
-
     # -- in any thread -------------------------------------------------------------------------------------------------
 
     def why_leave(self) -> str:
@@ -125,11 +126,11 @@ class Drive(Scribe):
             self.say_if_runs(Cancel(reason="requested elsewhere"))
         return self.turn.cancel is not None
 
-    def interrupt(self, why: str) -> None:
-        """The stop button. Text that has come is told first."""
-        if self.runs:
+    def write(self, said: Input) -> None:
+        """Let the turn hear it; text that has come is told first."""
+        if not isinstance(said, Streamed):
             self._write_streamed(self._text.flush())
-        super().interrupt(why)
+        super().write(said)
 
     def publish(self) -> None:
         """Deliver what waits; a listener's KeyboardInterrupt counts as the stop button, at the next effect."""
@@ -220,7 +221,9 @@ def summary(error: BaseException, code: str = "") -> ErrorSummary:
     """
     try:
         text = well_formed(str(error))
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever else an exception's own text does
         text = ""
     kind = type(error).__name__
     if isinstance(error, SystemExit):

@@ -1,7 +1,7 @@
 """A new turn: from what a user says to a state that can be saved."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,7 @@ from ..core.advance import open_turn
 from ..core.agent import AgentExecutionPolicy
 from ..core.errors import InvalidValueError
 from ..core.frozen import EMPTY, FrozenDict, freeze_strict, well_formed
-from ..core.messages import Message, user
+from ..core.messages import Message, Role, checked_message, user
 from ..core.story import Advance
 from ..core.turn import TurnIdentity
 from .agent import Agent
@@ -47,6 +47,7 @@ def opened(
     options, definition = options or AgentTurnOptions(), agent.definition
     messages = _messages(said)
     metadata: FrozenDict = freeze_strict(dict(options.metadata), "metadata") if options.metadata else EMPTY
+    conversation_id = _conversation(conversation_id)
     attached = attach(store, conversation_id, definition) if conversation_id is not None else ()
     identity = TurnIdentity(
         id=id,
@@ -68,13 +69,27 @@ def _messages(said: Said) -> tuple[Message, ...]:
     if isinstance(said, str):
         return (user(well_formed(said)),)
     entries = tuple(said) if isinstance(said, Iterable) else (said,)
-    return tuple([_message(entry, n) for n, entry in enumerate(entries)])
+    messages = tuple([checked_message(entry, f"input[{n}]") for n, entry in enumerate(entries)])
+    _check_calls(messages)
+    return messages
 
 
-def _message(entry: Any, number: int) -> Message:
-    if not hasattr(entry, "role") or not isinstance(getattr(entry, "content", None), str):
-        mend = "pass text, a Message, or a list of Messages"
-        raise InvalidValueError(f"input[{number}]", entry, "a Message", mend)
-    message: Message = entry
-    text = well_formed(message.content)
-    return message if text is message.content else replace(message, content=text)
+def _check_calls(messages: tuple[Message, ...]) -> None:
+    """A model accepts a history in which each call has its result, right after the message that asked, in order."""
+    open_ids: list[str] = []
+    for number, message in enumerate(messages):
+        answered = open_ids.pop(0) if open_ids and message.role is Role.TOOL else None
+        if (message.role is Role.TOOL or open_ids) and message.tool_call_id != answered:
+            missing = answered or (open_ids[0] if open_ids else None)
+            expected = f"the result of call {missing!r}" if missing else "no result, for no call is open"
+            raise InvalidValueError(f"input[{number}]", message, expected, "give each call its result, in order")
+        open_ids += [call.id for call in message.tool_calls]
+    if open_ids:
+        met = messages[-1]
+        raise InvalidValueError(f"input[{len(messages)}]", met, f"the result of call {open_ids[0]!r}", "add it")
+
+
+def _conversation(id: str | None) -> str | None:
+    if id is None or (isinstance(id, str) and id and well_formed(id) == id):
+        return id
+    raise InvalidValueError("conversation_id", id, "text that is not empty and well formed", "choose another id")

@@ -6,6 +6,7 @@ is honoured while it runs.
 
 import inspect
 from collections.abc import AsyncIterable, Iterator
+from dataclasses import replace
 from typing import Any, assert_never
 
 from ..core.budget import deadline
@@ -19,12 +20,13 @@ from ..core.inputs import (
     Input,
     ModelFailed,
     ModelReplied,
+    ModelRetried,
     ToolAsked,
     ToolFailed,
     ToolProgressed,
     ToolReturned,
 )
-from ..core.messages import NO_USAGE, ToolCall
+from ..core.messages import NO_USAGE, Role, ToolCall, checked_message
 from ..core.model import ModelDelta, ModelRequest
 from ..core.verdicts import ALLOWED, Strictness, ToolApprovalDecision, Verdict, stricter
 from .context import AgentToolContext, entered, left
@@ -57,24 +59,31 @@ def perform(drive: Drive, effect: Effect) -> Input:
 
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
-    own: set[int] = set()  # ids, not the errors: those would hold the frame that holds them
+    own: dict[int, ErrorSummary] = {}  # ids, not the errors: those would hold the frame that holds them
     replies: list[ReplyAssembler] = []
+    streamed: list[ModelReplied] = []
 
     def inner(request: ModelRequest) -> ModelReplied:
-        replies.append(ReplyAssembler(now=drive.means.clock))  # one each time that a middleware proceeds
+        if replies:  # a middleware proceeds once more
+            error = next(reversed(own.values()), _ASKED_AGAIN)
+            drive.say_if_runs(ModelRetried(error=error, usage=replies[-1].usage))
+            request = replace(request, attempt=drive.turn.attempt)
+        replies.append(ReplyAssembler(now=drive.means.clock))
         try:
-            return _stream(drive, request, replies[-1])
+            streamed.append(_stream(drive, request, replies[-1]))
+            return streamed[-1]
         except BaseException as error:
-            own.add(id(error))
+            own[id(error)] = summary(error)
             raise
 
     try:
         with drive.performing():
-            reply = _reply(chain(drive.agent.middlewares, "around_model", inner)(request))
+            reply = chain(drive.agent.middlewares, "around_model", inner)(request)
+            if not streamed or reply is not streamed[-1]:
+                reply = _checked_reply(reply)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        drive.flush_text()
         if id(error) not in own:
             drive.raises = error  # a middleware's own error reaches the caller
         code = "LEFT" if isinstance(error, StreamLeft) else ""
@@ -82,11 +91,23 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
     return reply
 
 
-def _reply(value: Any) -> ModelReplied:
+_ASKED_AGAIN = ErrorSummary(kind="AskedAgain", message="a middleware asked the model again", code="ASKED_AGAIN")
+
+
+def _checked_reply(value: Any) -> ModelReplied:
+    """What the middlewares made of the reply, as it may enter a history.
+
+    Raises:
+        InvalidAgentError, InvalidValueError: it is no reply of an assistant.
+    """
     if not isinstance(value, ModelReplied):
         met = f"around_model returned {type(value).__name__}"
         raise InvalidAgentError(met, "a ModelReplied", "return what proceed(request) returns")
-    return value
+    message = checked_message(value.message, "the message of the reply")
+    if message.role is not Role.ASSISTANT:
+        met = f"around_model returned a message of role {message.role}"
+        raise InvalidAgentError(met, "an assistant's message", "make it with Message(role=Role.ASSISTANT, ...)")
+    return replace(value, message=message)
 
 
 def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> ModelReplied:
@@ -106,7 +127,6 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
             close()
     if request.streaming:
         drive.stream(assembler.rest())
-        drive.flush_text()
     return assembler.finish()
 
 

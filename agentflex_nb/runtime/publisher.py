@@ -47,10 +47,14 @@ class Publisher:
             self._listeners = {**self._listeners, _key(listener, key): listener}
 
     def remove(self, listener: AgentEventListener, key: Any = None) -> None:
-        """Forget it; it gets nothing more. Unknown ones are no error."""
+        """Forget it, under whatever keys it is known, or under this one; it gets nothing more. Unknown is no error."""
         with self._lock:
             known = _key(listener, key)
-            self._listeners = {kept: value for kept, value in self._listeners.items() if kept != known}
+            self._listeners = {
+                kept: value
+                for kept, value in self._listeners.items()
+                if kept != known and not (key is None and value == listener)
+            }
 
     def tell(self, event: AgentEvent) -> None:
         """Give the event to every listener, here or on the executor.

@@ -18,12 +18,13 @@ from ..core.advance import save_turn
 from ..core.errors import (
     CommandRefusedError,
     IllegalTransitionError,
+    InvalidValueError,
     RefusalReason,
     VersionConflictError,
 )
 from ..core.events import AgentEvent
 from ..core.frozen import FrozenDict, freeze_strict, well_formed
-from ..core.inputs import Cancel, Command, Interrupt, Proceed, Suspend
+from ..core.inputs import AgentResumeCommand, Cancel, Command, Interrupt, Proceed, Suspend
 from ..core.questions import find
 from ..core.turn import Turn
 from .agent import Agent
@@ -222,6 +223,9 @@ class AgentRunner:
             CommandRefusedError: the answer does not fit, or came second; nothing changed.
             AgentVersionNotFoundError, AgentDriftError: the agent that would go on is not here; nothing changed.
         """
+        if not isinstance(command, AgentResumeCommand):
+            mend = "make one: AgentResumeCommand.approve_tool(id), or call turn.approve()"
+            raise InvalidValueError("command", command, "an answer", mend)
         id = turn_id_of(turn)
         while True:
             newest = self._turns.newest(self._turns.expire(id))
@@ -435,7 +439,12 @@ class AgentRunner:
         return await in_worker(self.restore, turn)
 
     async def await_quiet(self, known: KnownTurn) -> None:
-        """Wait, without blocking the loop, until nobody drives the turn."""
+        """Wait, without blocking the loop, until nobody drives the turn.
+
+        Raises:
+            CommandRefusedError: the turn's own code waits for it.
+        """
+        known.wait(0)
         while not known.is_quiet:
             await asyncio.sleep(TICK / 20 if known.turn.status.is_terminal else TICK / 4)
 

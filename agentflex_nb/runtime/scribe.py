@@ -8,6 +8,7 @@ Rule 3: the stop button waits while something is written or told.
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -55,6 +56,10 @@ class Means:
     monotonic: Callable[[], float]
     wait: Wait
     options: AgentRunnerOptions
+
+
+driving: ContextVar[tuple[str, ...]] = ContextVar("agentflex_driving", default=())
+"""The turns that are moved by this code or by what called it, in whatever thread: none of them can be waited for."""
 
 
 class KnownTurn:
@@ -124,7 +129,8 @@ class KnownTurn:
             CommandRefusedError: this very thread drives it, and cannot wait for itself.
         """
         with self.lock:
-            if (drive := self.driven_by) is not None and drive.thread == threading.get_ident():
+            moved_here = (drive := self.driven_by) is not None and drive.thread == threading.get_ident()
+            if moved_here or (drive is not None and self.turn.id in driving.get()):
                 raise CommandRefusedError(
                     RefusalReason.NOT_BLOCKED,
                     f"turn {self.turn.id} is moved by this very thread, which cannot wait for it: go on when it is "

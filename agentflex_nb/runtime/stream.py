@@ -6,13 +6,13 @@ Rule 3: nothing is repaired. Arguments are one JSON object, or they are kept as 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 from ..core.errors import EmptyReplyError, InvalidValueError, ModelError, TruncatedStreamError
-from ..core.frozen import EMPTY, FrozenDict, freeze_strict, well_formed
+from ..core.frozen import EMPTY, FrozenDict, freeze, freeze_strict, well_formed
 from ..core.inputs import DeltaKind, ModelReplied, Streamed
 from ..core.messages import NO_USAGE, ToolCall, Usage, assistant
 from ..core.model import Finish, ModelDelta, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
@@ -91,7 +91,7 @@ class ReplyAssembler:
             self._text.whole,
             reasoning=self._reasoning.whole,
             tool_calls=self._calls.whole(),
-            provider_data=end.provider_data,
+            provider_data=freeze(end.provider_data) if isinstance(end.provider_data, Mapping) else EMPTY,
         )
         return ModelReplied(
             message=message,

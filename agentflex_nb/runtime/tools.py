@@ -18,6 +18,7 @@ from ..core.errors import InvalidAgentError
 from ..core.frozen import freeze, freeze_strict, well_formed
 from ..core.messages import ToolCall
 from ..core.verdicts import Verdict
+from .schemas import check_schema, validator
 
 Approval = bool | Callable[[ToolCall], bool | Verdict]
 
@@ -229,14 +230,9 @@ class _Schema:
     """Arguments as a JSON Schema describes them."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
-        import jsonschema  # not before a schema is there: the grammars of its formats take a second to load
-
         self._schema: dict[str, Any] = thawed(freeze_strict(schema, f"parameters of tool {name!r}"))
-        try:
-            jsonschema.Draft202012Validator.check_schema(self._schema)
-        except jsonschema.SchemaError as error:
-            raise InvalidAgentError(f"tool {name!r}: {error.message}", "a JSON Schema", "correct it") from error
-        self._validator = jsonschema.Draft202012Validator(self._schema)
+        check_schema(self._schema, f"tool {name!r}")
+        self._validator = validator(self._schema)
 
     def schema(self) -> dict[str, Any]:
         return dict(self._schema)

@@ -137,7 +137,7 @@ def test_a_form_takes_no_text_and_a_plain_question_no_data():
     assert (error.reason, "not with text" in str(error)) == (RefusalReason.INVALID, True)
 
     error = refused(play(SUSPEND), SAY.user_input("q1", {"city": "Oslo"}))
-    assert (error.reason, "not with data" in str(error)) == (RefusalReason.INVALID, True)
+    assert (error.reason, "with text, not with FrozenDict" in str(error)) == (RefusalReason.INVALID, True)
 
 
 def test_an_unknown_outcome_takes_yes_no_or_the_result():

@@ -4,15 +4,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentflex_nb.core.errors import CommandRefusedError, RefusalReason, UnansweredError
+from agentflex_nb.core.errors import CommandRefusedError, InvalidValueError, RefusalReason, UnansweredError
 from agentflex_nb.core.inputs import AgentResumeCommand, ApproveTool, RejectTool, UserInput
 from agentflex_nb.core.machine import SuspensionType
 from agentflex_nb.core.turn import Question
 from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.answers import fail_if_asked, pick, respond
+from agentflex_nb.runtime.forms import AgentForm
+from agentflex_nb.runtime.loader import AgentLoader
 from agentflex_nb.runtime.tools import tool
 
 call = ScriptedModel.call
+FORM_K = AgentForm("k", "Fill in.", {"type": "object"})
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -121,3 +125,57 @@ def test_fail_if_asked_names_turn_and_question():
         fail_if_asked(APPROVAL)
 
     assert (unanswered.value.turn_id, unanswered.value.questions) == ("t1", (APPROVAL,))
+
+
+@pytest.mark.parametrize("data", [[1], None, 5, True])
+def test_data_of_a_form_has_names_whatever_its_schema_says(memory_desk, data):
+    """F8, F9: nothing is recorded, and a good answer is still the first one."""
+    form = AgentForm("k", "Fill in.", {"properties": {"a": {"type": "string"}}})
+    turn = memory_desk.run(ScriptedModel.call("request_user_input", form_key="k"), "Done.", forms=[form])
+
+    with pytest.raises(CommandRefusedError) as refusal:
+        memory_desk.runner.resume(turn, AgentResumeCommand.user_input(turn.questions[0].id, data))
+
+    assert refusal.value.reason == "INVALID"
+    turn.submit({"a": "b"})
+    assert (turn.status, len(turn.to_snapshot().answers)) == ("COMPLETED", 1)
+
+
+def test_a_submission_counts_although_its_form_has_left_the_agent(memory_desk):
+    """P12, F8: the schema stands in the question."""
+
+    def agent(*forms):
+        asks = ScriptedModel(ScriptedModel.call("request_user_input", form_key="k"), "Done.")
+        return Agent("a", version="1", model=asks, forms=forms)
+
+    turn = memory_desk.runner.run(agent(AgentForm("k", "Fill in.", {"type": "object"})), "go")
+    later = memory_desk.another_runner(loader=AgentLoader())
+    later.loader.register(agent())
+
+    again = later.restore(turn.id).submit({"a": 1})
+
+    assert again.text == "Done."
+    assert '"status": "SUBMITTED"' in again.messages[-2].content
+
+
+@pytest.mark.parametrize("wrong", ["yes", True, None, {"by": "alice"}])
+def test_what_is_no_command_is_refused_with_a_sentence(memory_desk, wrong):
+    turn = memory_desk.run(ScriptedModel.call("request_user_input", form_key="k"), "Done.", forms=[FORM_K])
+
+    with pytest.raises(InvalidValueError, match=r"turn\.approve\(\)"):
+        memory_desk.runner.resume(turn, wrong)
+
+
+def test_words_of_a_command_must_be_text(memory_desk):
+    turn = memory_desk.run(ScriptedModel.call("request_user_input", form_key="k"), "Done.", forms=[FORM_K])
+
+    for say in (lambda: turn.reject(None), lambda: turn.cancel(None), lambda: turn.interrupt(None)):
+        with pytest.raises(InvalidValueError, match="expected text"):
+            say()
+
+
+def test_an_empty_id_is_not_no_id(memory_desk):
+    turn = memory_desk.run(ScriptedModel.call("request_user_input", form_key="k"), "Done.", forms=[FORM_K])
+
+    with pytest.raises(CommandRefusedError, match="has no question ''"):
+        turn.submit({}, call_id="")

@@ -1,13 +1,20 @@
 """One turn being moved on: the text beat in a run, steps, and options."""
 
+import threading
 import time
 
+import pytest
+
+from agentflex_nb.core.errors import StoreError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
+from agentflex_nb.core.model import Finish, TextDelta
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.drive import AgentRunnerOptions, summary
+from agentflex_nb.runtime.middleware import AgentMiddleware
 from agentflex_nb.runtime.runner import AgentRunner, AgentTurnOptions
 from agentflex_nb.runtime.tools import tool
+from agentflex_nb.store.memory import MemoryStore
 
 call, say, think = ScriptedModel.call, ScriptedModel.say, ScriptedModel.think
 DELTAS = (EventType.MODEL_TEXT_DELTA, EventType.MODEL_REASONING_DELTA, EventType.MODEL_TOOL_CALL_DELTA)
@@ -93,3 +100,61 @@ def test_the_text_of_an_error_is_bounded_and_well_formed():
     assert summary(ValueError("a\ud83d")).message == "a\ufffd"
     assert summary(ValueError()).message == "ValueError"
     assert summary(SystemExit(3)).message == "SystemExit(3)"
+
+
+@pytest.mark.parametrize("act", ["cancel", "suspend"])
+def test_text_that_came_before_a_word_from_another_thread_is_told_before_it(memory_desk, act):
+    """E15: any other event lets held text go."""
+    runner = memory_desk.another_runner(options=AgentRunnerOptions(text_beat=60.0))
+    turns = []
+
+    class Model:
+        name = "m"
+
+        def stream(self, request):
+            yield TextDelta("hello ")
+            yield TextDelta("world")
+            other = threading.Thread(target=getattr(runner, act), args=[turns[0], "please"])
+            other.start()
+            other.join(20)
+            yield Finish(reason="stop")
+
+    turns.append(runner.create(memory_desk.agent(model=Model()), "go"))
+    runner.run_until_blocked(turns[0])
+
+    told = memory_desk.log(turns[0])
+    word = "CANCELLATION_REQUESTED" if act == "cancel" else "SNAPSHOT_SAVED"
+    after_text = told[told.index("MODEL_STARTED") :]
+    assert after_text.index("MODEL_TEXT_DELTA") < after_text.index(word)
+
+
+def test_a_failed_commit_ends_the_run_though_a_middleware_swallows_it(memory_desk):
+    """P18, I3"""
+
+    class Full(MemoryStore):
+        commits = 0
+
+        def commit(self, *given, **named):
+            self.commits += 1
+            if self.commits > 1:
+                raise StoreError("disk full")
+            super().commit(*given, **named)
+
+    class Swallows(AgentMiddleware):
+        def around_step(self, turn, proceed):
+            try:
+                return proceed(turn)
+            except Exception:
+                return turn
+
+    runner = memory_desk.another_runner(store=Full())
+    with pytest.raises(StoreError, match="disk full"):
+        runner.run(memory_desk.agent("hi", middlewares=[Swallows()]), "go")
+
+
+def test_whatever_the_text_of_an_error_does_it_is_summed_up():
+    class Rude(Exception):
+        def __str__(self):
+            raise SystemExit(3)
+
+    assert (summary(Rude()).kind, summary(Rude()).message) == ("Rude", "Rude")

@@ -3,21 +3,26 @@
 import asyncio
 import importlib
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentflex_nb.core.agent import AgentExecutionPolicy, ToolErrorStrategy
+from agentflex_nb.core.errors import AgentFlexError, CommandRefusedError, ModelError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
-from agentflex_nb.core.messages import Usage
+from agentflex_nb.core.messages import Role, Usage
 from agentflex_nb.core.model import Finish, TextDelta, UsageDelta
+from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.models.scripted import ScriptedModel
-from agentflex_nb.runtime.context import AgentToolContext
+from agentflex_nb.runtime.context import AgentToolContext, NoToolContextError
 from agentflex_nb.runtime.forms import AgentForm
+from agentflex_nb.runtime.middleware import AgentMiddleware
 from agentflex_nb.runtime.runner import AgentTurnOptions
 from agentflex_nb.runtime.tools import tool
 
+DELTA = EventType.MODEL_TEXT_DELTA
 call = ScriptedModel.call
 TELL_MODEL = AgentExecutionPolicy(tool_errors=ToolErrorStrategy.RETURN_ERROR_TO_MODEL)
 
@@ -260,3 +265,142 @@ def test_a_form_that_the_agent_does_not_have_is_an_error_that_lists_them(desk):
 
     assert (turn.status, turn.error.code) == (AgentStatus.FAILED, "UNKNOWN_FORM")
     assert "it has: seats" in turn.error.message
+
+
+# -- what models and middlewares say -----------------------------------------------------------------------------------
+
+
+class Says:
+    """A model that says these deltas."""
+
+    name = "says"
+
+    def __init__(self, *deltas: Any) -> None:
+        self.deltas = deltas
+
+    def stream(self, request: Any) -> Any:
+        return iter(self.deltas)
+
+
+@pytest.mark.parametrize("data", [{"a": [1]}, {"x": object()}, {"x": float("nan")}, {"x": "\ud83d"}, None, [1]])
+def test_what_a_provider_adds_to_its_reply_is_kept_as_data(desk, data):
+    """I4, T14"""
+    turn = desk.run(model=Says(TextDelta("hi"), Finish(reason="stop", provider_data=data)))
+
+    assert turn.status is AgentStatus.COMPLETED
+
+
+class Replaces(AgentMiddleware):
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def around_model(self, request: Any, proceed: Any) -> Any:
+        reply = proceed(request)
+        return replace(reply, message=replace(reply.message, **self.fields))
+
+
+def test_what_a_middleware_makes_of_a_reply_is_well_formed_and_its_own(desk):
+    """I4, T2, T14"""
+    held = {"a": [1]}
+    turn = desk.run("hi", middlewares=[Replaces(content="half \ud83d", provider_data=held)])
+    held["a"].append(2)
+
+    assert (turn.text, turn.messages[-1].provider_data) == ("half \ufffd", {"a": (1,)})
+
+
+@pytest.mark.parametrize("fields", [{"role": Role.USER}, {"role": "nobody"}, {"content": 7}, {"tool_calls": ["x"]}])
+def test_a_reply_that_is_none_of_an_assistant_fails_the_turn_and_is_raised(desk, fields):
+    """I1, T2"""
+    with pytest.raises(AgentFlexError, match=r"role|well-formed"):
+        desk.run("hi", middlewares=[Replaces(**fields)])
+
+    assert desk.handles[-1].status is AgentStatus.FAILED
+
+
+class AsksAgain(AgentMiddleware):
+    def around_model(self, request: Any, proceed: Any) -> Any:
+        try:
+            return proceed(request)
+        except ModelError:
+            return proceed(request)
+
+
+class Stutters:
+    name = "stutters"
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+
+    def stream(self, request: Any) -> Any:
+        self.attempts.append(request.attempt)
+        yield TextDelta("Hello")
+        if len(self.attempts) == 1:
+            yield UsageDelta(Usage(input_tokens=3))
+            raise ModelError("cut")
+        yield TextDelta(" world")
+        yield Finish(reason="stop")
+
+
+def test_a_middleware_that_asks_again_begins_a_new_attempt(memory_desk):
+    """E14, E15, B9"""
+    model = Stutters()
+    streaming = AgentTurnOptions(streaming=True)
+
+    turn = memory_desk.run(model=model, middlewares=[AsksAgain()], options=streaming)
+
+    said = [(event.data["attempt"], event.data["content"]) for event in memory_desk.events(turn, DELTA)]
+    assert (turn.text, model.attempts) == ("Hello world", [1, 2])
+    assert "".join(text for attempt, text in said if attempt == 2) == turn.text
+    assert {attempt for attempt, _ in said} == {1, 2}
+    assert [event.data["attempt"] for event in memory_desk.events(turn, EventType.MODEL_FAILED)] == [1]
+    assert turn.usage.input_tokens == 3
+
+
+def test_a_policy_of_a_turn_inside_a_tool_is_not_in_that_tool(memory_desk):
+    """T12: absent outside a tool."""
+    seen = []
+
+    def policy(turn: Any, call: Any, tool: Any) -> Any:
+        try:
+            seen.append(AgentToolContext.current().tool_name)
+        except NoToolContextError:
+            seen.append(None)
+        return ToolApprovalDecision.ALLOW
+
+    @tool
+    def inner() -> str:
+        """Inner."""
+        return AgentToolContext.current().tool_name
+
+    @tool
+    def outer() -> str:
+        """Outer."""
+        agent = memory_desk.agent(call("inner"), "Done.", id="other", tools=[inner], approval_policy=policy)
+        result = memory_desk.runner.run(agent, "go").messages[-2].content
+        return f"{result} in {AgentToolContext.current().tool_name}"
+
+    turn = memory_desk.run(call("outer"), "Done.", tools=[outer])
+
+    assert set(seen) == {None}
+    assert turn.messages[-2].content == "inner in outer"
+
+
+def test_an_async_tool_that_waits_for_its_own_turn_is_refused_not_stuck(memory_desk):
+    """Y8"""
+    told = []
+
+    @tool
+    async def waits() -> str:
+        """Wait."""
+        id = AgentToolContext.current().turn_id
+        for wait in (memory_desk.runner.arun_until_blocked(id), memory_desk.runner.restore(id).done()):
+            try:
+                await asyncio.wait_for(wait, 5)
+            except CommandRefusedError as refusal:
+                told.append(str(refusal))
+        return "went on"
+
+    turn = memory_desk.run(call("waits"), "Done.", tools=[waits])
+
+    assert (turn.text, len(told)) == ("Done.", 2)
+    assert "cannot wait for it" in told[0]

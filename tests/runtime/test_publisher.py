@@ -407,3 +407,14 @@ def test_a_mailbox_hammered_from_many_threads_loses_nothing(at_once):
     for number in range(8):
         mine = [n for who, n in heard if who == number]
         assert mine == sorted(mine)
+
+
+def test_a_listener_with_a_key_is_removed_by_itself_too(memory_desk):
+    """E10"""
+    heard = []
+    memory_desk.runner.add_event_listener(heard.append, key="panel")
+    memory_desk.runner.remove_event_listener(heard.append)
+
+    memory_desk.run("hi")
+
+    assert heard == []
