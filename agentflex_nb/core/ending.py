@@ -12,7 +12,7 @@ from .events import EventType
 from .machine import AgentPhase
 from .messages import NO_USAGE, Message, Origin, Role, ToolCall, Usage, assistant, tool_result, user
 from .story import Advance, Story
-from .turn import PendingCall
+from .turn import Answer, PendingCall
 
 
 def complete(story: Story, output: str) -> Advance:
@@ -70,6 +70,15 @@ def taken_over(story: Story) -> Advance:
     story.pending, story.suspension, story.asked, story.interrupt = (), None, None, None
     story.phase, story.attempt = AgentPhase.MODEL, 1
     if waited:
+        story.answers += tuple(
+            [
+                Answer(
+                    question_id=question.id, command_type="INTERRUPT", at=story.now, data=said.message,
+                    metadata=said.metadata,
+                )
+                for question in waited.questions
+            ]
+        )  # fmt: skip
         story.tell(
             EventType.TURN_RESUMED,
             command_type="INTERRUPT",

@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from ..core.errors import InvalidValueError, NewerFormatError, StoreDamagedError, StoreError
 from ..core.events import AgentEvent
 from ..core.messages import Message, system
-from ..core.turn import Turn
+from ..core.turn import Answer, Turn
 from .shapes import Shape, microseconds, shape_of
 from .upgrades import FORMAT, upgraded
 
@@ -136,6 +136,30 @@ def decode_message(text: str) -> Message:
         raise StoreError(f"a message of kind {kind!r} cannot be read: register_message({kind!r}, its class) first.")
     message: Message = _decoded(shape_of(cls), data, "a message")
     return message
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+_ANSWER = shape_of(Answer)
+
+
+def encode_answer(answer: Answer) -> str:
+    """An answer as text.
+
+    Raises:
+        StoreError: something in it is not JSON.
+    """
+    return _text(_encoded(_ANSWER, answer, "an answer"), "an answer")
+
+
+def decode_answer(text: str) -> Answer:
+    """The answer of a text.
+
+    Raises:
+        StoreDamagedError: it is not an answer.
+    """
+    answer: Answer = _decoded(_ANSWER, _parsed(text, dict, "an answer"), "an answer")
+    return answer
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

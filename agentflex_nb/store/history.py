@@ -9,11 +9,13 @@ from itertools import groupby
 from typing import Any
 
 from ..core.events import AgentEvent
+from ..core.frozen import changed
 from ..core.machine import AgentStatus
 from ..core.messages import Message
+from ..core.turn import Answer, Turn
 from ..runtime.ports import StoredTurn
 from .archive import Archive, sql
-from .codec import decode_events, decode_message, decode_turn
+from .codec import decode_answer, decode_events, decode_message, decode_turn
 
 # the columns of table messages that stand in a message's text, and whether they are JSON there already
 _TEXT = {
@@ -36,15 +38,37 @@ def load(archive: Archive, turn_ids: Sequence[str]) -> list[StoredTurn]:
     named = {json.loads(state)["identity"].get("instructions", "") for _, state, *_ in heads} - {""}
     found = archive.rows(sql("read_messages"), {"hashes": sorted(named)})
     instructions = {row[0]: _text(row[1:]) for row in found}
+    answers = _answers(archive, turn_ids)
     return [
         StoredTurn(
-            turn=decode_turn(state, messages.get(turn_id, ()), instructions.get),
+            turn=_answered(decode_turn(state, messages.get(turn_id, ()), instructions.get), answers.get(turn_id, ())),
             cancel_requested=bool(cancel),
             reserved=reserved or 0,
             logged=logged,
         )
         for turn_id, state, cancel, reserved, logged, _ in heads
     ]
+
+
+_ANSWER = ("command_type", "reason", "data", "metadata")
+
+
+def _answers(archive: Archive, turn_ids: Sequence[str]) -> dict[str, tuple[Answer, ...]]:
+    """The answers of these turns: the log has them, the states do not."""
+    found: dict[str, tuple[Answer, ...]] = {}
+    for turn_id, at, text in archive.rows(sql("read_answers"), {"turns": list(turn_ids)}):
+        told = json.loads(text)
+        kept = {
+            name: told[name] for name in ("command_type", "reason", "data", "metadata") if told.get(name) is not None
+        }
+        for question_id in told.get("resolved") or [told["correlation_id"]]:
+            answer = decode_answer(json.dumps({**kept, "question_id": question_id, "at": at}))
+            found[turn_id] = (*found.get(turn_id, ()), answer)
+    return found
+
+
+def _answered(turn: Turn, answers: tuple[Answer, ...]) -> Turn:
+    return turn if turn.answers else changed(turn, answers=answers)  # an earlier version has them in the state
 
 
 def find(archive: Archive, statuses: Iterable[AgentStatus]) -> list[StoredTurn]:

@@ -11,21 +11,32 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import ConversationBusyError, StoreDamagedError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent
+from ..core.frozen import changed
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
 from ..runtime.ports import StoredTurn
-from .codec import Body, decode_events, decode_message, decode_turn, encode_events, encode_message, encode_turn
+from .codec import (
+    Body,
+    decode_answer,
+    decode_events,
+    decode_message,
+    decode_turn,
+    encode_answer,
+    encode_events,
+    encode_message,
+    encode_turn,
+)
 from .shapes import microseconds
 from .sqlite_file import Durability, SqliteFile
 from .unfolded import FoldCursor, Unfolded, read_unfolded
 
 _HERE = Path(__file__).parent
-_MIGRATIONS = tuple((_HERE / f"sqlite_schema_{version}.sql").read_text("utf-8") for version in (1,))
+_MIGRATIONS = tuple((_HERE / f"sqlite_schema_{version}.sql").read_text("utf-8") for version in (1, 2))
 _NAMED = re.split(r"^-- name: (\w+)\n", (_HERE / "sqlite.sql").read_text("utf-8"), flags=re.MULTILINE)[1:]
 _SQL = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))
 
@@ -54,7 +65,7 @@ class SqliteStore:
             StoreError: it cannot be opened.
         """
         self._file = SqliteFile(path, durability, _MIGRATIONS)
-        self._counts: dict[str, tuple[int, int]] = {}  # turn -> (version, how many messages are stored with it)
+        self._counts: dict[str, _Counts] = {}
         self._length_of = length_of
         self._forgotten = FoldCursor()
         self._swept, self._kept = 0, 0  # up to which message was swept, and how many were left
@@ -76,12 +87,13 @@ class SqliteStore:
 
     def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
         turn_id, identity, status = turn.id, turn.identity, turn.status
-        state, instructions = encode_turn(turn)
+        state, instructions = encode_turn(_without_answers(turn))
         told, last = encode_events(events), events[-1].sequence if events else 0
-        first, count = self._count(turn_id, expected), len(turn.messages)
+        (_, first, answered), count = self._count(turn_id, expected), len(turn.messages)
         bodies = [encode_message(message) for message in turn.messages[first:]]
         places = [(turn_id, first + n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
         kept = [*bodies, instructions] if instructions and expected < 0 else bodies
+        answers = [(turn_id, answered + n, encode_answer(answer)) for n, answer in enumerate(turn.answers[answered:])]
         opens, conversation, ended = expected < 0, identity.conversation_id, status.is_terminal
         elsewhere = self._elsewhere(conversation) if ended and conversation is not None else 0
 
@@ -104,6 +116,8 @@ class SqliteStore:
             if kept:
                 connection.executemany(_SQL["keep_message"], kept)
                 connection.executemany(_SQL["add_turn_message"], places)
+            if answers:
+                connection.executemany(_SQL["add_answer"], answers)
             if ended and conversation is not None and not (found and found[1]):
                 said = count - identity.attached
                 length = _lengthen(connection, conversation, elsewhere, said)
@@ -113,7 +127,7 @@ class SqliteStore:
         if ended:
             self._counts.pop(turn_id, None)
         else:
-            self._counts[turn_id] = turn.version, count
+            self._counts[turn_id] = _Counts(turn.version, count, len(turn.answers))
 
     def append(self, turn_id: str, events: Sequence[AgentEvent], *, reserved: int) -> None:
         told, last = encode_events(events), events[-1].sequence if events else 0
@@ -198,6 +212,7 @@ class SqliteStore:
 
         def drop(connection: sqlite3.Connection) -> None:
             connection.execute(_SQL["forget_turn_messages"], (before.journal, cursor.journal, cursor.turn_messages))
+            connection.execute(_SQL["forget_answers"], (before.journal, cursor.journal))
             connection.execute(_SQL["forget_heads"], (before.journal, cursor.journal))
             connection.execute(_SQL["forget_journal"], (cursor.journal,))
             connection.execute(_SQL["forget_conversations"], (cursor.conversation_messages,))
@@ -214,8 +229,9 @@ class SqliteStore:
         False, and nothing is done, if the turn is here already.
         """
         turn = stored.turn
-        state, instructions = encode_turn(turn)
+        state, instructions = encode_turn(_without_answers(turn))
         bodies = [encode_message(message) for message in turn.messages]
+        answers = [(turn.id, n, encode_answer(answer)) for n, answer in enumerate(turn.answers)]
         places = [(turn.id, n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
 
         def save(connection: sqlite3.Connection) -> bool:
@@ -226,26 +242,40 @@ class SqliteStore:
             connection.execute(_SQL["open_head"], head)
             connection.executemany(_SQL["import_message"], [*bodies, *([instructions] if instructions else [])])
             connection.executemany(_SQL["import_turn_message"], places)
+            connection.executemany(_SQL["add_answer"], answers)
             return True
 
         return self._file.write(save)
 
-    def _count(self, turn_id: str, version: int) -> int:
-        """How many messages are stored with this version of a turn: that number never changes once it is committed."""
+    def _count(self, turn_id: str, version: int) -> "_Counts":
+        """What is stored with this version of a turn: that never changes once it is committed."""
         known = self._counts.get(turn_id)
-        if known and known[0] == version:
-            return known[1]
+        if known and known.version == version:
+            return known
         if version < 0:
-            return 0
+            return _Counts(version, 0, 0)
         with self._file.read() as connection:
             found = connection.execute(_SQL["message_count"], (turn_id, version)).fetchone()
-        return int(found[0]) if found else 0
+            answers = connection.execute(_SQL["answer_count"], (turn_id,)).fetchone()[0]
+        return _Counts(version, int(found[0]) if found else 0, answers)
 
     def _elsewhere(self, conversation_id: str) -> int:
         """How long a conversation is that this file has never met; 0 for one that it knows."""
         with self._file.read() as connection:
             known = connection.execute(_SQL["length"], (conversation_id,)).fetchone()
         return 0 if known else self._length_of(conversation_id)
+
+
+class _Counts(NamedTuple):
+    """How many messages and answers are stored with a version of a turn."""
+
+    version: int
+    messages: int
+    answers: int
+
+
+def _without_answers(turn: Turn) -> Turn:
+    return changed(turn, answers=()) if turn.answers else turn
 
 
 def _lengthen(connection: sqlite3.Connection, conversation_id: str, elsewhere: int, more: int) -> int:
@@ -268,9 +298,16 @@ def _head(
 
 
 def _turns(connection: sqlite3.Connection, name: str, key: str) -> list[tuple[Any, ...]]:
-    """Heads, each with the text of its instructions and the texts of its messages."""
+    """Heads, each with the text of its instructions and the texts of its messages and answers."""
     heads = connection.execute(_SQL[name], (key,)).fetchall()
-    return [(*head, [row[0] for row in connection.execute(_SQL["turn_messages"], (head[0],))]) for head in heads]
+    return [
+        (
+            *head,
+            [row[0] for row in connection.execute(_SQL["turn_messages"], (head[0],))],
+            [row[0] for row in connection.execute(_SQL["answers"], (head[0],))],
+        )
+        for head in heads
+    ]
 
 
 def _stored(
@@ -282,9 +319,12 @@ def _stored(
     logged: int,
     instructions: str | None,
     texts: Sequence[str],
+    answers: Sequence[str],
 ) -> StoredTurn:
     if len(texts) != count:
         mend = "keep a copy of the file and restore the last good one"
         raise StoreDamagedError(f"turn {turn_id}", f"{len(texts)} of its {count} messages are there", mend)
     turn = decode_turn(state, [decode_message(text) for text in texts], lambda _: instructions)
+    if answers:  # else they stand in the state, if an earlier version wrote it
+        turn = changed(turn, answers=tuple([decode_answer(text) for text in answers]))
     return StoredTurn(turn=turn, cancel_requested=bool(cancel), reserved=reserved, logged=logged)

@@ -37,6 +37,15 @@ insert into messages(hash, body) values (?, ?) on conflict(hash) do nothing
 -- name: add_turn_message
 insert into turn_messages(turn_id, position, hash, step) values (?, ?, ?, ?)
 
+-- name: add_answer
+insert into turn_answers values (?, ?, ?)
+
+-- name: answer_count
+select count(*) from turn_answers where turn_id = ?
+
+-- name: answers
+select body from turn_answers where turn_id = ? order by position
+
 -- name: length
 select length from conversations where conversation_id = ?
 
@@ -101,6 +110,11 @@ order by changed
 
 -- name: forget_turn_messages
 delete from turn_messages where id <= ?3 and turn_id in (
+    select turn_id from journal join heads using (turn_id) where id > ?1 and id <= ?2 and ended = 1 and changed <= ?2
+)
+
+-- name: forget_answers
+delete from turn_answers where turn_id in (
     select turn_id from journal join heads using (turn_id) where id > ?1 and id <= ?2 and ended = 1 and changed <= ?2
 )
 

@@ -5,9 +5,19 @@ from contextlib import closing
 import pytest
 
 from agentflex_nb.core.frozen import freeze
-from agentflex_nb.core.inputs import AgentResumeCommand, ModelReplied, Proceed
+from agentflex_nb.core.inputs import (
+    AgentResumeCommand,
+    CallsChecked,
+    Expired,
+    Interrupt,
+    ModelReplied,
+    Proceed,
+    Suspend,
+    ToolReturned,
+)
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.messages import Role, ToolCall, assistant, user
+from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.store import history
 from agentflex_nb.store.archive import Archive
 from agentflex_nb.store.fold import fold
@@ -123,3 +133,28 @@ def test_the_newest_state_is_read_not_the_first(record, archive):
     (stored,) = history.load(archive, ["t1"])
     assert stored.turn == tale.turn
     assert stored.turn.answers[0].by == "bob"
+
+
+def test_answers_come_back_from_the_log(record, archive):
+    """A13: given, refused, run out, and taken back by an interruption."""
+    soon = ToolApprovalDecision.require_approval("May I?", expires_in=1)
+    tale = Tale(record).call(ASK)
+    tale.say(AgentResumeCommand.approve_tool(tale.turn.questions[0].id, arguments={"order": "O-2"}, by="alice"))
+    tale.say(Proceed(), CallsChecked({tale.turn.pending[0].call.id: ASK}))
+    tale.say(ToolReturned(tale.turn.pending[0].call.id, "paid")).call(soon)
+    tale.clock.advance(2)
+    tale.say(Expired(tale.turn.questions[0].id), Proceed()).call(ASK)
+    tale.say(Interrupt(message="Stop that.", metadata=freeze({"by": "bob"})))
+    tale.say(Suspend(correlation_id="q1", message="Well?"), AgentResumeCommand.user_input("q1", "words"))
+    fold(record, archive)
+
+    (stored,) = history.load(archive, ["t1"])
+
+    assert [answer.command_type for answer in stored.turn.answers] == [
+        "APPROVE_TOOL",
+        "EXPIRED",
+        "INTERRUPT",
+        "USER_INPUT",
+    ]
+    assert stored == record.load("t1")
+    assert stored.turn == tale.turn

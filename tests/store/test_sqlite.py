@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import signal
@@ -13,7 +14,9 @@ import pytest
 
 from agentflex_nb.core.agent import AgentExecutionPolicy
 from agentflex_nb.core.errors import ConversationBusyError, StoreDamagedError, StoreError, VersionConflictError
+from agentflex_nb.core.inputs import AgentResumeCommand, CallsChecked, Proceed
 from agentflex_nb.core.messages import user
+from agentflex_nb.store.codec import encode_answer
 from agentflex_nb.store.sqlite import SqliteStore
 from agentflex_nb.testing.store_contract import ASK, KeptStoreContract, Tale, loaded, told
 
@@ -86,6 +89,46 @@ def test_what_is_written_grows_with_the_steps_and_no_faster(tmp_path):
     short, long = written(tmp_path / "short", 50), written(tmp_path / "long", 200)
 
     assert long / short < 1.05 * 200 / 50
+
+
+def states_of(path, answers):
+    """How many characters of state a turn writes that asks before each of so many calls."""
+    store = SqliteStore(path, "process")
+    tale = Tale(store, policy=ENDLESS)
+    for _ in range(answers):
+        tale.call(ASK).say(AgentResumeCommand.reject_tool(tale.turn.questions[0].id, "x" * 500, by="alice"), Proceed())
+    assert store.load("t1").turn == tale.turn
+    assert len(tale.turn.answers) == answers
+    store.close()
+    return rows(path, "select sum(length(state)) from journal")[0][0]
+
+
+def test_answers_are_written_once_however_long_the_turn_goes_on(tmp_path):
+    """P16, A13"""
+    short, long = states_of(tmp_path / "short", 20), states_of(tmp_path / "long", 80)
+
+    assert long / short < 1.05 * 80 / 20
+
+
+def test_answers_that_an_earlier_version_wrote_into_the_state_are_still_there(tmp_path):
+    path = tmp_path / "turns"
+    tale = Tale(SqliteStore(path, "process")).call(ASK)
+    tale.say(AgentResumeCommand.approve_tool(tale.turn.questions[0].id, by="alice"))
+    tale.store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("delete from turn_answers")
+        row, state = connection.execute("select id, state from journal order by id desc").fetchone()
+        old = {**json.loads(state), "answers": [json.loads(encode_answer(answer)) for answer in tale.turn.answers]}
+        connection.execute("update journal set state = ? where id = ?", [json.dumps(old), row])
+    connection.close()
+
+    store = SqliteStore(path, "process")
+    tale.store = store
+    assert store.load("t1").turn == tale.turn
+    tale.say(Proceed())
+    tale.say(CallsChecked({tale.turn.pending[0].call.id: ASK}))
+    assert store.load("t1").turn == tale.turn
+    store.close()
 
 
 def test_a_message_is_written_once_however_many_turns_attach_it(path):
