@@ -8,22 +8,25 @@ import sys
 import threading
 from pathlib import Path
 
-from shop import Death, opened
+from shop import Death, answer, opened
 
 from agentflex_nb import AgentRunner
 
 THREADS, TURNS = 3, 6
-KINDS = ("charger", "refunder", "twofold", "guarded", "talker")
+KINDS = (
+    "charger", "refunder", "shipper", "twofold", "patient", "guarded", "talker", "asker", "shaken", "sender",
+)  # fmt: skip
+ASKING = ("refunder", "guarded", "shipper", "asker", "sender")
 
 
 def work(runner: AgentRunner, name: str) -> None:
     chance = random.Random(name)
     for number in range(TURNS):
-        kind = KINDS[(number + chance.randrange(2)) % len(KINDS)]
-        conversation = None if kind in ("refunder", "guarded") else name
+        kind = KINDS[(number + chance.randrange(len(KINDS))) % len(KINDS)]
+        conversation = None if kind in ASKING else name
         turn = runner.run(kind, "please", conversation_id=conversation)
         while turn.questions and chance.random() < 0.8:
-            turn.approve()
+            answer(turn, turn.questions[0])
 
 
 def main(kind: str, folder: str, seed: str, moment: str = "", nth: str = "1") -> None:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-from shop import Death, Outside, opened
+from shop import Death, Outside, answer, opened
 
 from agentflex_nb import AgentEvent, AgentRunner, AgentStatus, AgentTurn, EventType, Message, Role
 from agentflex_nb.core.machine import replay
@@ -45,11 +45,11 @@ class Mending:
     def answer(self, turn: AgentTurn) -> None:
         question = turn.questions[0]
         if question.code != "OUTCOME_UNKNOWN":
-            self.counts["approvals"] += 1
-            turn.approve(question.id)
+            self.counts[f"{question.type.value} answered"] += 1
+            answer(turn, question)
             return
         self.counts["outcome unknown"] += 1
-        if f"{turn.id}:{question.id}" in self.outside.lines("effects"):
+        if f"{turn.id}:{question.call_id}" in self.outside.lines("effects"):
             self.counts["outcome unknown, had taken effect"] += 1
             turn.supply("it was done before", call_id=question.id)
         elif self.counts["outcome unknown"] % 2:

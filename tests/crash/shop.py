@@ -15,6 +15,7 @@ import agentflex_nb as af
 
 call, say = af.ScriptedModel.call, af.ScriptedModel.say
 
+ADDRESS = af.AgentForm("address", "Where to?", {"type": "object", "required": ["city"]})
 STORY = " ".join(f"word{number}" for number in range(40))
 
 
@@ -101,19 +102,65 @@ def agents_of(outside: Outside, death: Death) -> dict[str, af.Agent]:
         take_effect("repeatable")
         return f"reserved {order}"
 
+    @af.tool
+    def ship(order: str) -> str:
+        """Ship an order, once somebody has said where to. Twice would be a fault."""
+        data = af.AgentToolContext.current().form_data
+        if data is None:
+            raise af.FormRequired("address", "Where to?")
+        take_effect("effects")
+        return f"shipped {order} to {data['city']}"
+
+    @af.tool(idempotent=True)
+    def shaky(order: str) -> str:
+        """Works at the third attempt. Twice under one key does what once does."""
+        key = af.AgentToolContext.current().idempotency_key
+        outside.note("attempts", key)
+        if outside.lines("attempts").count(key) < 3:
+            raise ConnectionError("the line is bad")
+        take_effect("repeatable")
+        return f"done {order}"
+
+    @af.tool(external=True)
+    def deliver(order: str) -> str:
+        """Carried out by somebody else."""
+        raise NotImplementedError
+
+    def busy(*reply: Any) -> Any:
+        """A reply that comes at the third attempt only."""
+        return lambda request: af.RateLimitError("busy") if request.attempt < 3 else list(reply)
+
     scripts: dict[str, tuple[Any, ...]] = {
         "charger": ([say("I charge it."), call("charge", order="O-1")], "Charged."),
         "refunder": (call("refund", order="O-2"), "Refunded."),
         "twofold": ([call("reserve", order="O-3"), call("charge", order="O-3")], "Both are done."),
         "guarded": ([call("charge", order="O-4"), call("refund", order="O-4")], STORY),
         "talker": ([say(STORY), call("reserve", order="O-5")], STORY),
+        "shipper": ([call("ship", order="O-6"), call("charge", order="O-6")], "Shipped."),
+        "asker": (call("request_user_input", form_key="address"), call("charge", order="O-7"), "Asked."),
+        "patient": (busy(say("At last."), call("charge", order="O-8")), busy("Charged.")),
+        "shaken": ([call("shaky", order="O-9"), call("charge", order="O-9")], "Done."),
+        "sender": ([call("charge", order="O-10"), call("deliver", order="O-10")], "Delivered."),
     }
+    tools = [charge, refund, reserve, ship, shaky, deliver]
+    soon = af.AgentExecutionPolicy(retry=af.AgentRetryPolicy(max_retries=9, initial_delay=0.005, max_delay=0.02))
     return {
         id: af.Agent(
-            id, model=MortalModel(death, *script), tools=[charge, refund, reserve], middlewares=[MortalTools(death)]
+            id, model=MortalModel(death, *script), tools=tools, forms=[ADDRESS], middlewares=[MortalTools(death)],
+            execution_policy=soon,
         )
         for id, script in scripts.items()
-    }
+    }  # fmt: skip
+
+
+def answer(turn: af.AgentTurn, question: af.Question) -> None:
+    """What a person says to a question about something that has not happened yet."""
+    if question.type == "USER_INPUT":
+        turn.submit({"city": "Oslo"}, question.id)
+    elif question.type == "EXTERNAL_TOOL":
+        turn.supply({"delivered": True}, call_id=question.id)
+    else:
+        turn.approve(question.id)
 
 
 def listener(outside: Outside, death: Death) -> Any:
