@@ -13,19 +13,18 @@ from .budget import no_call_left, overspent
 from .effects import CheckCalls, RunTool
 from .ending import abandon, cancelled, exceeded, fail, taken_over
 from .errors import ErrorSummary
-from .event_data import error_data
 from .events import EventType
 from .forms import REQUEST_USER_INPUT, AgentForm
 from .frozen import FrozenDict, changed
 from .messages import Role, tool_result
 from .questions import OUTCOME_UNKNOWN, question_id
+from .results import tell_completed, tell_failed, tell_supplied
 from .retry import try_again
 from .steps import end_step
 from .story import Advance, Story
 from .turn import PendingCall
 from .verdicts import Strictness, Verdict
 
-_SHOWN = 2_000  # characters of a result that its event carries; the whole stands in the message
 _TAKEN = frozenset({"status", "phase", "step_count", "max_steps", "tool_call_id", "tool_name", "message"})
 
 
@@ -67,7 +66,7 @@ def work(story: Story) -> Advance:
 
 def returned(story: Story, pending: PendingCall, content: str) -> Advance:
     """A tool has given its result."""
-    _tell_completed(story, pending, content)
+    tell_completed(story, pending, content)
     story.put(changed(pending, started=False, content=content))
     return _after_result(story)
 
@@ -76,7 +75,7 @@ def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -
     """A tool raised. It is tried again where that is safe and the policy allows it."""
     tool = story.definition.tool_by_name[pending.call.name]
     if error.retryable and tool.idempotent and pending.attempt <= story.identity.policy.retry.max_retries:
-        _tell_failed(story, pending, error, started=True, retries=True)
+        tell_failed(story, pending, error, started=True, retries=True)
         story.put(changed(pending, started=False, cleared=False, failure=error))
     else:
         _fail(story, pending, error, told, started=True)
@@ -164,7 +163,7 @@ def _may_join(story: Story, pending: PendingCall) -> bool:
 
 
 def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, started: bool) -> None:
-    _tell_failed(story, pending, error, started=started)
+    tell_failed(story, pending, error, started=started)
     strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
     ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
     story.put(changed(pending, started=False, content=told, fatal=error if ends else None))
@@ -172,23 +171,9 @@ def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *,
 
 def _take_result(story: Story, pending: PendingCall, result: str) -> Advance | None:
     """Put the result into the history; the end of the turn, if it is an error that ends it."""
-    if pending.content is None:
-        _tell_supplied(story, pending, result)
+    tell_supplied(story, pending)
     _settle(story, pending, result)
     return fail(story, pending.fatal) if pending.fatal else None
-
-
-def _tell_supplied(story: Story, pending: PendingCall, result: str) -> None:
-    """Tell a result that a person or the outside supplied."""
-    tool = story.definition.tool_by_name.get(pending.call.name)
-    outside = tool is not None and tool.external
-    if pending.failed:
-        error = ErrorSummary(kind="ReportedError", message=pending.outcome or "", code="REPORTED")
-        type = EventType.EXTERNAL_TOOL_FAILED if outside else EventType.TOOL_FAILED
-        _tell_failed(story, pending, error, started=True, type=type)
-    else:
-        type = EventType.EXTERNAL_TOOL_COMPLETED if outside else EventType.TOOL_COMPLETED
-        _tell_completed(story, pending, result, type)
 
 
 def _take_form(story: Story, pending: PendingCall) -> None:
@@ -197,7 +182,7 @@ def _take_form(story: Story, pending: PendingCall) -> None:
     if pending.declined is not None:
         told = {"status": "DECLINED", "form_key": key, "reason": pending.declined}
     content = json.dumps(told, ensure_ascii=False)
-    _tell_completed(story, pending, content)
+    tell_completed(story, pending, content)
     _settle(story, pending, content)
 
 
@@ -219,33 +204,6 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
     if verdict.metadata:
         told["metadata"] = verdict.metadata
     _settle(story, pending, json.dumps(told, ensure_ascii=False))
-
-
-def _tell_failed(
-    story: Story,
-    pending: PendingCall,
-    error: ErrorSummary,
-    *,
-    started: bool,
-    retries: bool = False,
-    type: EventType = EventType.TOOL_FAILED,
-) -> None:
-    call = pending.call
-    story.tell(
-        type, tool_call_id=call.id, tool_name=call.name, error=error_data(error), started=started, retries=retries
-    )
-
-
-def _tell_completed(
-    story: Story, pending: PendingCall, content: str, type: EventType = EventType.TOOL_COMPLETED
-) -> None:
-    story.tell(
-        type,
-        tool_call_id=pending.call.id,
-        tool_name=pending.call.name,
-        result=content[:_SHOWN],
-        result_chars=len(content),
-    )
 
 
 def _settle(story: Story, pending: PendingCall, content: str) -> None:

@@ -11,6 +11,7 @@ from .event_data import error_data, usage_data
 from .events import EventType
 from .machine import AgentPhase
 from .messages import NO_USAGE, Message, Origin, Role, ToolCall, Usage, assistant, tool_result, user
+from .results import tell_supplied
 from .story import Advance, Story
 from .turn import Answer, PendingCall
 
@@ -58,13 +59,14 @@ def taken_over(story: Story) -> Advance:
     said, waited, outside = story.interrupt, story.suspension, _outside(story)
     assert said is not None
     for pending in story.pending:
-        story.tell(
-            EventType.TOOL_INTERRUPTED,
-            tool_call_id=pending.call.id,
-            tool_name=pending.call.name,
-            started=pending.started,
-            message=said.message,
-        )
+        if pending.supplied is None:
+            story.tell(
+                EventType.TOOL_INTERRUPTED,
+                tool_call_id=pending.call.id,
+                tool_name=pending.call.name,
+                started=pending.started,
+                message=said.message,
+            )
     _answer_calls(story, "the user interrupted")
     story.say(user(said.message))
     story.pending, story.suspension, story.asked, story.interrupt = (), None, None, None
@@ -148,6 +150,8 @@ def _close(story: Story, why: str) -> None:
 
 def _answer_calls(story: Story, why: str) -> None:
     closing = story.identity.policy.closing
+    for pending in story.pending:
+        tell_supplied(story, pending)
     supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
     started = {pending.call.id for pending in story.pending if pending.started}
     for call in open_calls(story.messages):

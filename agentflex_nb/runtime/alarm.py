@@ -2,13 +2,16 @@
 
 import heapq
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable
 
+_log = logging.getLogger(__name__)
+
 
 class Alarm:
-    """Calls functions at their time, in its own thread; they must return at once and not raise."""
+    """Calls functions at their time, in its own thread; they must return at once. One that raises is logged."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -31,7 +34,10 @@ class Alarm:
                 while not self._waiting or (left := self._waiting[0][0] - time.monotonic()) > 0:
                     self._condition.wait(left if self._waiting else None)
                 _, _, function = heapq.heappop(self._waiting)
-            function()
+            try:
+                function()
+            except Exception:
+                _log.exception("%r failed at its time", function)
 
 
 ALARM = Alarm()

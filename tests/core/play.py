@@ -20,6 +20,7 @@ from agentflex_nb.core.inputs import (
     AgentResumeCommand,
     CallsChecked,
     DeltaKind,
+    Expired,
     Input,
     ModelFailed,
     ModelReplied,
@@ -52,6 +53,22 @@ SHOP = AgentDefinition(
         ToolDefinition(name="mail", description="Send.", parameters=freeze({"type": "object"}), idempotent=True),
     ),
     forms=(FORM,),
+)
+# the shop, with tools of every kind
+MARKET = replace(
+    SHOP,
+    tools=(
+        *SHOP.tools,
+        ToolDefinition(name="ship", description="Ship.", parameters=freeze({"type": "object"}), external=True),
+        ToolDefinition(
+            name="export",
+            description="Ship abroad.",
+            parameters=freeze({"type": "object"}),
+            external=True,
+            guarded=True,
+        ),
+        ToolDefinition(name="scan", description="Scan.", parameters=freeze({"type": "object"}), parallel=True),
+    ),
 )
 LENIENT = AgentExecutionPolicy(tool_errors=ToolErrorStrategy.RETURN_ERROR_TO_MODEL)
 
@@ -88,6 +105,8 @@ class Played:
                 self._crash(move)
                 continue
             said = move(self) if callable(move) else move
+            if said is None:
+                continue
             before = self.turn
             result = advance(self.definition, before, said, self.now())
             rules.hold_for_advance(before, result)
@@ -106,6 +125,10 @@ class Played:
         if result.commits:
             self.committed = result.turn
             self.lines.append("")
+
+    def pass_time(self, seconds: float) -> None:
+        """Nothing happens for a while."""
+        self.ticks += int(seconds * 1000)
 
     def now(self) -> datetime:
         self.ticks += 1
@@ -201,6 +224,12 @@ def piece(text: str, kind: DeltaKind = DeltaKind.TEXT, **data: Any) -> Streamed:
     return Streamed(kind, text, freeze(data))
 
 
+def fails(kind: str = "RateLimitError", retry_after: float | None = None, tokens: int = 3, **rest: Any) -> ModelFailed:
+    """The model failed in a way that may pass."""
+    error = ErrorSummary(kind=kind, message="slow down", retryable=True, retry_after=retry_after, **rest)
+    return ModelFailed(error=error, usage=Usage(input_tokens=tokens))
+
+
 def judge(*verdicts: Verdict) -> Callable[[Played], CallsChecked]:
     """The agent's code says this of the calls that it is asked about, in their order; ALLOW of the rest."""
 
@@ -225,6 +254,17 @@ def returns(content: str = "done") -> Callable[[Played], ToolReturned]:
 def raises(message: str = "boom") -> Callable[[Played], ToolFailed]:
     error = ErrorSummary(kind="ValueError", message=message)
     return lambda played: ToolFailed(_running(played), error, f"Error: ValueError: {message}")
+
+
+def falters(message: str = "gone") -> Callable[[Played], ToolFailed]:
+    """The tool failed in a way that may pass."""
+    error = ErrorSummary(kind="ConnectionError", message=message, retryable=True)
+    return lambda played: ToolFailed(_started(played), error, f"Error: ConnectionError: {message}")
+
+
+def waits(seconds: float) -> Callable[[Played], Any]:
+    """Time passes; nothing is said."""
+    return lambda played: played.pass_time(seconds)
 
 
 def asks_for(form: AgentForm = FORM, message: str = "") -> Callable[[Played], ToolAsked]:
@@ -260,6 +300,22 @@ def submit(data: Any, id: str = "", **metadata: Any) -> Callable[[Played], Agent
 
 def supply(result: Any = None, error: str | None = None, id: str = "") -> Callable[[Played], AgentResumeCommand]:
     return lambda played: AgentResumeCommand.external_result(_asked(played, id), result, error=error)
+
+
+def decline(reason: str = "", id: str = "", **metadata: Any) -> Callable[[Played], AgentResumeCommand]:
+    return lambda played: AgentResumeCommand.decline(_asked(played, id), reason, **metadata)
+
+
+def retry(**metadata: Any) -> Callable[[Played], AgentResumeCommand]:
+    return lambda played: AgentResumeCommand.retry(played.question.id, **metadata)
+
+
+def continue_(**metadata: Any) -> Callable[[Played], AgentResumeCommand]:
+    return lambda played: AgentResumeCommand.continue_(played.question.id, **metadata)
+
+
+def expires(id: str = "") -> Callable[[Played], Expired]:
+    return lambda played: Expired(_asked(played, id))
 
 
 def with_policy(**limits: Any) -> AgentExecutionPolicy:

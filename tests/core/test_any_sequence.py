@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentflex_nb.core.agent import AgentBudget, AgentRetryPolicy
 from agentflex_nb.core.effects import CallModel, CheckCalls, RunTool
 from agentflex_nb.core.errors import AgentFlexError, ErrorSummary
 from agentflex_nb.core.frozen import freeze
@@ -20,9 +21,13 @@ from agentflex_nb.core.inputs import (
     CallsChecked,
     Cancel,
     CheckFailed,
+    Expired,
     Input,
+    Interrupt,
     Interrupted,
+    ModelFailed,
     ModelReplied,
+    ModelRetried,
     StepFailed,
     Suspend,
     ToolAsked,
@@ -33,6 +38,7 @@ from agentflex_nb.core.inputs import (
 from agentflex_nb.core.machine import AgentStatus, SuspensionType
 from agentflex_nb.core.questions import OUTCOME_UNKNOWN
 from agentflex_nb.core.turn import Question
+from agentflex_nb.core.verdicts import ToolApprovalDecision
 
 from .play import (
     ALLOW,
@@ -42,6 +48,7 @@ from .play import (
     GO,
     INVALID,
     LENIENT,
+    MARKET,
     Crash,
     Played,
     breaks,
@@ -54,7 +61,9 @@ from .play import (
 from .rules import FINAL
 
 ERROR = ErrorSummary(kind="ValueError", message="boom")
-VERDICTS = [ALLOW, ALLOW, ASK, DENY, INVALID]
+SLOW = ErrorSummary(kind="RateLimitError", message="slow down", retryable=True)
+SOON = ToolApprovalDecision.require_approval("May I?", expires_in=0.003)
+VERDICTS = [ALLOW, ALLOW, ASK, DENY, INVALID, SOON]
 CALLS = [
     wants("look"),
     wants("pay", amount=7),
@@ -63,6 +72,9 @@ CALLS = [
     wants("request_user_input", form_key="nowhere"),
     wants("nonsense"),
     wants("look", malformed='{"order": '),
+    wants("ship"),
+    wants("export"),
+    wants("scan"),
 ]
 STRAY_IDS = ["t1.1.0", "t1.1.1", "t1.2.0", "t9.1.0", "t1.ask.1", ""]
 
@@ -93,6 +105,12 @@ STRAYS: list[Callable[[str, str], Input]] = [
     lambda id, ask: SAY.external_result(id, 1),
     lambda id, ask: SAY.retry(id),
     lambda id, ask: SAY.continue_(id),
+    lambda id, ask: SAY.approve_tool(id, arguments={"amount": 1}),
+    lambda id, ask: SAY.decline(id, "no"),
+    lambda id, ask: Interrupt(message="Stop that."),
+    lambda id, ask: Expired(id),
+    lambda id, ask: ToolFailed(id, SLOW, "Error"),
+    lambda id, ask: ModelRetried(error=SLOW),
 ]
 ENDING = 6
 
@@ -114,7 +132,9 @@ class Stray:
     id: int
 
 
-wanted = st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6]), min_size=1, max_size=4).map(tuple)
+wanted = st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 9, 9]), min_size=1, max_size=4).map(
+    tuple
+)
 verdicts = st.lists(st.sampled_from(range(len(VERDICTS))), min_size=4, max_size=4).map(tuple)
 onward = st.builds(Onward, choice=st.integers(0, 15), wanted=wanted, verdicts=verdicts)
 answer = st.builds(Onward, choice=st.integers(0, 15))
@@ -126,7 +146,9 @@ calm = st.lists(st.one_of(*[onward] * 12, stray, stray, crash), min_size=20, max
 wild = st.lists(st.one_of(*[onward] * 6, answer, stray, stray, crash, ending), min_size=10, max_size=30)
 policies = st.sampled_from([
     LENIENT, LENIENT, LENIENT, None, with_policy(max_iterations=3), with_policy(max_steps=3),
-    with_policy(max_iterations=0, max_steps=0),
+    with_policy(max_iterations=0, max_steps=0), with_policy(retry=AgentRetryPolicy(when_exhausted="SUSPEND")),
+    with_policy(budget=AgentBudget(max_tool_calls=3, max_total_tokens=200, max_seconds=0.02)),
+    with_policy(budget=AgentBudget(max_tool_calls=2), retry=AgentRetryPolicy(max_retries=0)),
 ])  # fmt: skip
 
 profile = settings(
@@ -142,7 +164,7 @@ profile = settings(
 @given(calm | wild, policies, st.booleans())
 def test_a_turn_stays_whole_whatever_is_said_to_it(said: list[Any], policy: Any, streaming: bool):
     """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3"""
-    played = opened(policy=policy, streaming=streaming)
+    played = opened(agent=MARKET, policy=policy, streaming=streaming)
 
     crashed = False
     for move in said:
@@ -174,18 +196,21 @@ def _hear(played: Played, move: Any) -> None:
 def _onward(played: Played, move: Onward) -> Input:
     turn = played.turn
     if turn.questions:
-        return _answer(turn.questions[move.choice % len(turn.questions)], move.choice)
+        question = turn.questions[move.choice % len(turn.questions)]
+        late = question.expires_at is not None and played.now() >= question.expires_at
+        return Expired(question.id) if late else _answer(question, move.choice)
     if not played.effects or turn.status is not AgentStatus.RUNNING:
         return GO
-    match played.effect:
+    started = [pending.call.id for pending in turn.pending if pending.started]
+    match played.effects[0]:
         case CallModel():
-            return breaks() if move.choice == 15 else _reply(move)
+            return breaks() if move.choice == 15 else ModelFailed(error=SLOW) if move.choice > 12 else _reply(move)
         case CheckCalls(calls):
             verdicts = [VERDICTS[n] for n in move.verdicts]
             return CallsChecked({call.id: verdicts[n % 4] for n, call in enumerate(calls)})
-        case RunTool(call):
-            return _result(call.id, move.choice)
-    raise AssertionError(played.effect)
+        case RunTool():
+            return _result(started[move.choice % len(started)], move.choice)
+    raise AssertionError(played.effects)
 
 
 def _reply(move: Onward) -> ModelReplied:
@@ -198,6 +223,8 @@ def _result(id: str, choice: int) -> Input:
             return ToolFailed(id, ERROR, "Error: boom")
         case 1 | 2:
             return ToolAsked(id, FORM, "please")
+        case 4:
+            return ToolFailed(id, SLOW, "Error: slow down")
         case 3:
             return ToolProgressed(id, "half", freeze({"status": 1}))
         case _:
@@ -205,6 +232,12 @@ def _result(id: str, choice: int) -> Input:
 
 
 def _answer(question: Question, choice: int) -> Input:
+    if question.type is SuspensionType.RETRY:
+        return SAY.continue_(question.id)
+    if question.type is SuspensionType.MODEL:
+        return SAY.retry(question.id)
+    if question.type is SuspensionType.EXTERNAL_TOOL:
+        return SAY.external_result(question.id, "sent", error="lost" if choice % 3 == 1 else None)
     if question.type is SuspensionType.USER_INPUT:
         return SAY.user_input(question.id, "words" if question.schema is None else {})
     if choice == 0:
@@ -238,6 +271,8 @@ def _starts_have_their_ends(played: Played, crashed: bool) -> None:
         lost = [pair for pair in pairwise([*told, "."]) if pair[0] == "TOOL_STARTED" and pair[1] not in ended]
         assert crashed or not lost or played.turn.step_open
     assert crashed or not any(data["started"] for data in played.every("TOOL_DENIED"))
+    for id in {data["tool_call_id"] for data in played.every("EXTERNAL_TOOL_REQUESTED")}:
+        assert sum(data["tool_call_id"] == id for data in played.every("EXTERNAL_TOOL_REQUESTED")) == 1
 
 
 def _copy(played: Played) -> Played:
@@ -258,7 +293,7 @@ def _until_the_end(played: Played) -> Iterator[Input]:
     for _ in range(60):
         if played.turn.status.is_terminal:
             return
-        yield _onward(played, Onward(choice=4))
+        yield _onward(played, Onward(choice=6))
 
 
 def _can_still_be_cancelled(played: Played) -> None:
