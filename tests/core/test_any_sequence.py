@@ -6,6 +6,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -197,7 +198,8 @@ def _onward(played: Played, move: Onward) -> Input:
     turn = played.turn
     if turn.questions:
         question = turn.questions[move.choice % len(turn.questions)]
-        late = question.expires_at is not None and played.now() >= question.expires_at
+        heard_at = played.now() + timedelta(milliseconds=1)
+        late = question.expires_at is not None and heard_at >= question.expires_at
         return Expired(question.id) if late else _answer(question, move.choice)
     if not played.effects or turn.status is not AgentStatus.RUNNING:
         return GO
