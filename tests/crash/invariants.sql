@@ -78,6 +78,9 @@ select turn_id, event_count, counted, rows from (
 -- name: no call, request or question of a finished turn is open
 select turn_id, tool_call_id as what, status from tool_calls
 where status not in ('COMPLETED', 'DENIED')
+    and not (status = 'NOT_RUN' and tool_call_id not in ( -- of a reply that was logged, and lost before it was saved
+        select unnest(json_extract_string(tool_calls, '$[*].id')) from messages where tool_calls is not null
+    ))
 union all select turn_id, 'model call ' || call_index, status from model_calls where status = 'STARTED'
 union all select turn_id, question_id, outcome from suspensions where outcome = 'PENDING';
 
