@@ -25,6 +25,7 @@ from ..core.errors import (
 from ..core.events import AgentEvent
 from ..core.frozen import FrozenDict, freeze_strict, well_formed
 from ..core.inputs import AgentResumeCommand, Cancel, Command, Interrupt, Proceed, Suspend
+from ..core.machine import AgentStatus
 from ..core.questions import find
 from ..core.turn import Turn
 from .agent import Agent
@@ -474,7 +475,7 @@ class AgentRunner:
             return self._move(self.submit_resume(turn, command))
 
     def _answer_all(self, turn: AgentTurn, responder: Responder, leash: _Leash) -> AgentTurn:
-        while turn.questions:
+        while turn.questions and turn.status is not AgentStatus.RETRY_SCHEDULED:  # that one is for its timer
             state = turn.to_snapshot()
             command = respond(state, state.questions[0], responder)
             if leash.let_go:
