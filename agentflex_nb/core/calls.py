@@ -158,7 +158,7 @@ def _may_join(story: Story, pending: PendingCall) -> bool:
         return False
     free = not story.definition.judges(tool.name) or pending.cleared
     denied = pending.verdict is not None and pending.verdict.strictness is Strictness.DENY
-    settled = pending.supplied is not None or pending.failure is not None
+    settled = pending.supplied is not None or pending.failure is not None or pending.declined is not None
     return free and not denied and not settled and (pending.counted or no_call_left(story) is None)
 
 

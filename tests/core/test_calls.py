@@ -2,13 +2,17 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
+from agentflex_nb.core.agent import AgentBudget, ToolErrorStrategy
 from agentflex_nb.core.effects import CallModel, CheckCalls, RunTool
+from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.forms import AgentForm
 from agentflex_nb.core.frozen import FrozenDict, freeze
+from agentflex_nb.core.inputs import ToolAsked, ToolFailed, ToolReturned
 from agentflex_nb.core.machine import AgentPhase, AgentStatus
 from agentflex_nb.core.verdicts import ToolApprovalDecision
 
@@ -20,12 +24,14 @@ from .play import (
     GO,
     INVALID,
     LENIENT,
+    MARKET,
     SHOP,
     Crash,
     Played,
     approve,
     asks_for,
     calls,
+    decline,
     judge,
     play,
     raises,
@@ -34,7 +40,9 @@ from .play import (
     results,
     returns,
     submit,
+    supply,
     wants,
+    with_policy,
 )
 
 PAY = (GO, calls(wants("pay", amount=70)), judge(ASK))
@@ -508,3 +516,95 @@ def test_the_schema_of_a_question_stays_as_it_was_asked():
 
     assert played.question.schema == FORM.schema
     assert json.loads(results(played.say(submit({"city": "Oslo"}), GO))["t1.1.0"])["data"] == {"city": "Oslo"}
+
+
+# -- calls that run at the same time -----------------------------------------------------------------------------------
+
+
+def runs(played: Played) -> list[str]:
+    return [effect.call.id for effect in played.effects if isinstance(effect, RunTool)]
+
+
+def together(*names: str, **how: Any) -> Played:
+    return play(GO, calls(*[wants(name) for name in names]), judge(), agent=MARKET, **how)
+
+
+def test_calls_that_are_declared_for_it_start_together_and_are_saved_before_any_runs():
+    """P4, T6"""
+    played = together("scan", "scan", "scan")
+
+    assert runs(played) == ["t1.1.0", "t1.1.1", "t1.1.2"]
+    assert played.story[-1].endswith("TOOL_STARTED TOOL_STARTED TOOL_STARTED SNAPSHOT_SAVED")
+
+
+def test_their_results_stand_in_the_models_order_however_they_come():
+    """T6, I1"""
+    played = together("scan", "scan")
+
+    played.say(ToolReturned("t1.1.1", "second"))
+    assert results(played) == {}, "the first is still at work"
+    assert played.committed == played.turn, "but what came is kept"
+    played.say(ToolReturned("t1.1.0", "first"))
+    assert list(results(played).items()) == [("t1.1.0", "first"), ("t1.1.1", "second")]
+
+
+def test_a_call_that_is_not_declared_for_it_waits_for_those_before_it():
+    """T6"""
+    played = together("scan", "look", "scan")
+
+    assert runs(played) == ["t1.1.0"]
+    assert runs(played.say(returns())) == ["t1.1.1"]
+    assert runs(played.say(returns())) == ["t1.1.2"]
+
+
+def test_one_that_a_person_must_allow_does_not_start_with_the_others():
+    """A6, A19"""
+    played = play(GO, calls(wants("scan"), wants("pay"), wants("scan")), judge(ALLOW, ASK), agent=MARKET)
+
+    assert runs(played) == ["t1.1.0"]
+    played.say(returns())
+    assert played.turn.status is AgentStatus.WAITING_FOR_APPROVAL
+
+
+def test_one_whose_form_was_declined_does_not_start_again_with_the_others():
+    """F10, F3"""
+    played = together("scan", "scan")
+    played.say(ToolAsked("t1.1.0", FORM), ToolAsked("t1.1.1", FORM))
+    assert [question.id for question in played.turn.questions] == ["t1.1.0", "t1.1.1"]
+
+    played.say(submit({"city": "Oslo"}, "t1.1.0"), decline("no", "t1.1.1"), GO)
+
+    assert runs(played) == ["t1.1.0"]
+    assert '"status": "DECLINED"' in results(played.say(returns()))["t1.1.1"]
+
+
+def test_the_limit_on_calls_holds_for_those_that_start_together():
+    """B4"""
+    played = together("scan", "scan", "scan", policy=with_policy(budget=AgentBudget(max_tool_calls=2)))
+
+    assert runs(played) == ["t1.1.0", "t1.1.1"]
+    played.say(ToolReturned("t1.1.0", "done"), ToolReturned("t1.1.1", "done"))
+    assert (played.turn.status, played.turn.tool_call_count) == (AgentStatus.BUDGET_EXCEEDED, 2)
+
+
+def test_after_a_crash_each_of_them_is_asked_about():
+    """P17"""
+    played = together("scan", "scan").say(ToolReturned("t1.1.1", "second"), Crash(), GO)
+
+    assert [(question.id, question.code) for question in played.turn.questions] == [("t1.1.0", "OUTCOME_UNKNOWN")]
+    played.say(supply("first"), GO)
+    assert list(results(played).items()) == [("t1.1.0", "first"), ("t1.1.1", "second")]
+
+
+def test_a_failure_of_one_lets_the_others_finish_and_then_ends_the_turn():
+    """T6, X3"""
+    strict = with_policy(tool_errors=ToolErrorStrategy.FAIL_TURN)
+    played = together("scan", "scan", policy=strict)
+    error = ErrorSummary(kind="ValueError", message="boom")
+
+    played.say(ToolFailed("t1.1.0", error, "Error: boom"))
+    assert played.turn.status is AgentStatus.RUNNING
+    played.say(ToolReturned("t1.1.1", "second"))
+
+    assert (played.turn.status, played.turn.error) == (AgentStatus.FAILED, error)
+    assert results(played) == {"t1.1.0": "Error: boom", "t1.1.1": "second"}
