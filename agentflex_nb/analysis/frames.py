@@ -90,14 +90,16 @@ def frame(
     conditions, values = _conditions(where, params, known)
     if turn is not None:
         conditions.append("turn_id in (select unnest(?))")
-        values.append([str(getattr(one, "id", one)) for one in _several(turn)])
+        values.append([_turn_id(one) for one in _several(turn)])
     text = f"select {', '.join(map(_quoted, chosen))} from {source}"
     if conditions:
         text += f" where {' and '.join(f'({condition})' for condition in conditions)}"
     text += f" order by {_ordered(order, known) or usual}"
     if limit is not None:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise QueryError(str(limit), f"limit={limit!r}", "a whole number, 0 or more")
         text += " limit ?"
-        values.append(int(limit))
+        values.append(limit)
     closed = {column: members for column, members in _CLOSED[name].items() if column in chosen}
     return to_frame(archive.query(text, values), closed)
 
@@ -147,4 +149,11 @@ def _quoted(column: str) -> str:
 
 
 def _several(turn: Any) -> Iterable[Any]:
-    return [turn] if isinstance(turn, str) or hasattr(turn, "id") else turn
+    return turn if isinstance(turn, Iterable) and not isinstance(turn, str) else [turn]
+
+
+def _turn_id(turn: Any) -> str:
+    id = getattr(turn, "id", turn)
+    if not isinstance(id, str):
+        raise QueryError(str(turn), f"turn={turn!r}", "pass a turn, its id, or several of them")
+    return id

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from .errors import ErrorSummary
+from .errors import ErrorSummary, InvalidValueError
 from .forms import AgentForm
 from .frozen import EMPTY, FrozenDict, freeze_strict, well_formed
 from .messages import NO_USAGE, Message, Usage
@@ -184,6 +184,8 @@ class AgentResumeCommand:
         correlation_id: str, *, arguments: Mapping[str, Any] | None = None, **metadata: Any
     ) -> "ApproveTool":
         """Run the call that was shown; with other arguments, if they are given."""
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise InvalidValueError("arguments", arguments, "a mapping from names to values", "write them as a dict")
         edited = None if arguments is None else freeze_strict(dict(arguments), "arguments")
         return ApproveTool(correlation_id=correlation_id, arguments=edited, metadata=_kept(metadata))
 

@@ -17,6 +17,7 @@ from ..core.errors import (
     AgentVersionNotFoundError,
     CommandRefusedError,
     IllegalTransitionError,
+    InvalidValueError,
     StoreError,
     TurnNotFoundError,
     VersionConflictError,
@@ -121,6 +122,10 @@ class Turns:
         takes: bool = True,
     ) -> Drive:
         """A new turn, saved, with a drive that has taken it, if it `takes`."""
+        if not isinstance(agent, str | Agent):
+            raise InvalidValueError(
+                "agent", agent, "an Agent, or the id of one that is registered", "pass one of these"
+            )
         agent = self._loader.load_active(agent) if isinstance(agent, str) else self._loader.register(agent)
         means, now = self._means, self._means.clock()
         id = self._new_id(now)

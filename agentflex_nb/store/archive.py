@@ -32,6 +32,7 @@ MEMORY = ":memory:"
 _CONFIG: dict[str, Any] = {
     "storage_compatibility_version": "v1.5.0",  # readable by DuckDB 1.5 too
     "python_enable_replacements": "false",  # a query never meets a variable of whoever happens to call
+    "autoinstall_known_extensions": "false",  # nothing is ever fetched from anywhere
     "checkpoint_threshold": "1TB",  # the fold checkpoints when nobody waits
     "wal_autocheckpoint_entries": "0",
     "memory_limit": "50%",
@@ -85,6 +86,9 @@ class Archive:
             QueryError: the statement cannot be answered: says what DuckDB found, and what it may have meant.
             StoreError: the archive is closed.
         """
+
+        if not isinstance(text, str):
+            raise QueryError(repr(text), f"{text!r} as a query", "pass SQL as text")
 
         def ask(cursor: Cursor) -> pa.Table:
             self._check(cursor, text, write)
@@ -259,7 +263,7 @@ def fault(path: str, error: duckdb.Error) -> StoreError:
 # what DuckDB says -> what to do
 _KEEP = "keep a copy of it and of the .wal beside it, then restore the last good one or choose another file"
 _DAMAGE = (
-    (r"not a valid DuckDB database file", "it is another kind of file: choose another path"),
+    (r"not a valid DuckDB database file|sqlite_scanner", "it is another kind of file: choose another path"),
     (r"Corrupt|replaying WAL", _KEEP),
 )
 _MENDS = (

@@ -99,7 +99,10 @@ def test_columns_order_and_limit(archive):
         ({"columns": ['status" from lab; --']}, "no column"),
         ({"where": "statsu = 1"}, "statsu"),
         ({"where": "1 = 1; drop table turns"}, "syntax error|statements"),
-        ({"limit": -1}, "cannot be negative"),
+        ({"limit": -1}, "a whole number, 0 or more"),
+        ({"limit": "1; drop table turns"}, "a whole number, 0 or more"),
+        ({"turn": object()}, "pass a turn, its id"),
+        ({"turn": ["t1", 7]}, "pass a turn, its id"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_suggestion(archive, select, said):

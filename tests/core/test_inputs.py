@@ -48,3 +48,10 @@ def test_submitted_data_is_a_copy_and_an_empty_form_is_data():
     assert AgentResumeCommand.user_input("c", {}).data == {}
     with pytest.raises(InvalidValueError):
         AgentResumeCommand.user_input("c", {"x": float("nan")})
+
+
+@pytest.mark.parametrize("arguments", [[1], "amount=7", 7])
+def test_changed_arguments_have_names(arguments):
+    """A15"""
+    with pytest.raises(InvalidValueError, match="a mapping from names to values"):
+        AgentResumeCommand.approve_tool("c", arguments=arguments)

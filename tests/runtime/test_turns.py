@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentflex_nb.core.errors import StoreError
+from agentflex_nb.core.errors import InvalidValueError, StoreError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.models.scripted import ScriptedModel
@@ -300,3 +300,9 @@ def test_what_cannot_be_taken_up_leaves_the_turn_free(desk):
     desk.store.commit = original
 
     assert desk.runner.run_until_blocked(turn).status is AgentStatus.CANCELLED
+
+
+@pytest.mark.parametrize("agent", [5, None, object(), ["shop"]])
+def test_what_is_no_agent_is_refused_with_a_sentence(memory_desk, agent):
+    with pytest.raises(InvalidValueError, match="an Agent, or the id"):
+        memory_desk.runner.run(agent, "go")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -45,6 +46,21 @@ def test_a_file_of_another_kind_is_refused(path):
     with pytest.raises(StoreDamagedError, match="choose another path"):
         Archive(path)
     assert path.read_text().startswith("turn,status")
+
+
+def test_a_sqlite_file_is_refused_and_nothing_is_fetched_to_read_it(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table notes (text)")
+        connection.commit()
+
+    with pytest.raises(StoreDamagedError, match="another kind of file") as refusal:
+        Archive(path)
+    assert "http" not in str(refusal.value)
+
+
+def test_what_is_no_sql_is_refused(path):
+    with closing(Archive(path)) as archive, pytest.raises(QueryError, match="pass SQL as text"):
+        archive.query(None)
 
 
 def test_a_duckdb_file_of_somebody_else_keeps_its_tables(path):
