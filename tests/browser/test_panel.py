@@ -38,6 +38,7 @@ RUN = 'turn = lab.run(agent, "Refund order O-1001")'
 def expect(locator: Any) -> Any:
     from playwright.sync_api import expect as real
 
+    real.set_options(timeout=20_000)  # a busy machine is no fault of the panel
     return real(locator, "the panel")
 
 
