@@ -99,11 +99,12 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
         CommandRefusedError: an answer that does not fit; nothing changed.
         IllegalTransitionError: an input that a turn in this state does not listen to; nothing changed.
     """
+    if isinstance(said, Streamed):  # first, and without a story: there are thousands
+        hear(turn.status, Streamed, turn.phase if turn.step_open else None)
+        return _streamed(turn, said, now)
     if isinstance(said, AgentResumeCommand):
         questions.find(turn, said, now)
     hear(turn.status, type(said), turn.phase if turn.step_open else None)
-    if isinstance(said, Streamed):
-        return _streamed(turn, said, now)
     story = Story(definition, turn, now)
     match said:
         case Proceed():

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from .agent import AgentExecutionPolicy
 from .errors import ErrorSummary
-from .frozen import EMPTY, FrozenDict, changed
+from .frozen import EMPTY, FrozenDict
 from .inputs import Cancel, Interrupt, Suspend
 from .machine import AgentPhase, AgentStatus, SuspensionType
 from .messages import NO_USAGE, Message, ToolCall, Usage
@@ -153,7 +153,7 @@ class PendingCall:
         return f"Error: {self.outcome}" if self.failed else self.outcome
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: it is `changed` for every piece of text
+@dataclass(frozen=True, kw_only=True)  # no slots: it is copied for every piece of text
 class Turn:
     """The state of a turn. What enters the snapshot is exactly this."""
 
@@ -193,7 +193,11 @@ class Turn:
 
     def numbered(self, sequence: int) -> "Turn":
         """The turn after an event that changed nothing but the number of its newest event."""
-        return changed(self, sequence=sequence)
+        turn = object.__new__(Turn)
+        fields = turn.__dict__
+        fields.update(self.__dict__)
+        fields["sequence"] = sequence
+        return turn
 
     @property
     def id(self) -> str:

@@ -98,13 +98,14 @@ class Publisher:
 class Mailbox:
     """The events of one turn that are not delivered yet, each with the publisher that tells it."""
 
-    __slots__ = ("_busy", "_idle", "_lock", "_waiting")
+    __slots__ = ("_busy", "_idle", "_lock", "_settling", "_waiting")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._waiting: deque[tuple[Publisher, AgentEvent]] = deque()
         self._busy: int | None = None  # the thread that delivers
+        self._settling = 0  # how many wait for its end
 
     @property
     def is_left_waiting(self) -> bool:
@@ -114,7 +115,8 @@ class Mailbox:
     def post(self, publisher: Publisher, events: Iterable[AgentEvent]) -> None:
         """Put events in; the caller holds whatever numbers them, so that they stand in order."""
         with self._lock:
-            self._waiting.extend([(publisher, event) for event in events])
+            for event in events:
+                self._waiting.append((publisher, event))
 
     def drain(self) -> None:
         """Deliver what waits, unless somebody does already.
@@ -128,10 +130,16 @@ class Mailbox:
             if self._busy is not None or not self._waiting:
                 return
             self._busy = threading.get_ident()
+        waiting = self._waiting
         try:
-            while self._has_more():
-                publisher, event = self._waiting.popleft()  # nobody else takes while this thread is busy
-                publisher.tell(event)
+            while True:
+                while waiting:
+                    publisher, event = waiting.popleft()  # nobody else takes while this thread is busy
+                    publisher.tell(event)
+                with self._lock:  # what is posted from now on is for the next one who drains
+                    if not waiting:
+                        self._rest()
+                        return
         except BaseException:
             with self._lock:
                 self._rest()
@@ -141,20 +149,16 @@ class Mailbox:
         """Wait until nobody delivers any more, unless this very thread does."""
         with self._lock:
             if self._busy not in (None, threading.get_ident()):
-                self._idle.wait_for(lambda: self._busy is None, timeout)
-
-    def _has_more(self) -> bool:
-        if self._waiting:
-            return True
-        with self._lock:  # what is posted from now on is for the next one who drains
-            if not self._waiting:
-                self._rest()
-                return False
-        return True
+                self._settling += 1
+                try:
+                    self._idle.wait_for(lambda: self._busy is None, timeout)
+                finally:
+                    self._settling -= 1
 
     def _rest(self) -> None:
         self._busy = None
-        self._idle.notify_all()
+        if self._settling:
+            self._idle.notify_all()
 
 
 def _call(listener: AgentEventListener, event: AgentEvent) -> None:

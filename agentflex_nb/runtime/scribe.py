@@ -7,7 +7,8 @@ Rule 3: the stop button waits while something is written or told.
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,7 +66,7 @@ driving: ContextVar[tuple[str, ...]] = ContextVar("agentflex_driving", default=(
 class KnownTurn:
     """One turn, as this process knows it. Handles and drives of the same turn share it."""
 
-    __slots__ = ("__weakref__", "_changed", "drive", "left_at", "lock", "mailbox", "tended_by", "turn")
+    __slots__ = ("__weakref__", "_changed", "drive", "left_at", "lock", "mailbox", "tended_by", "turn", "waited_by")
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
@@ -78,6 +79,8 @@ class KnownTurn:
         """The state in which a drive of this process has left the turn, with every number up to it told and saved."""
         self.tended_by = 0
         """How many in this process see to it that a scheduled retry, due soon, is made."""
+        self.waited_by = 0
+        """How many wait for the turn to change."""
         self._changed = threading.Condition(self.lock)
 
     @property
@@ -96,7 +99,8 @@ class KnownTurn:
         with self.lock:
             if (turn.version, turn.sequence) >= (self.turn.version, self.turn.sequence):
                 self.turn = turn
-                self._changed.notify_all()
+                if self.waited_by:
+                    self._changed.notify_all()
 
     def release(self, drive: "Scribe") -> None:
         """The drive is over."""
@@ -120,7 +124,8 @@ class KnownTurn:
         """Wait until the turn has another state, or time is up."""
         with self.lock:
             before = self.turn
-            wait(self._changed, lambda: self.turn is not before, timeout)
+            with self._waiting():
+                wait(self._changed, lambda: self.turn is not before, timeout)
 
     def wait(self, timeout: float | None = None, *, retries: bool = True) -> bool:
         """Wait until nobody moves the turn, nor (with `retries`) is about to; False if time ran out.
@@ -137,7 +142,16 @@ class KnownTurn:
                     "done, or in another thread; nothing changed.",
                     turn_id=self.turn.id,
                 )
-            return self._changed.wait_for(lambda: self.is_quiet or not (retries or self.drive), timeout)
+            with self._waiting():
+                return self._changed.wait_for(lambda: self.is_quiet or not (retries or self.drive), timeout)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self.waited_by += 1
+        try:
+            yield
+        finally:
+            self.waited_by -= 1
 
 
 class Scribe:
