@@ -16,7 +16,8 @@ from weakref import WeakSet
 from .core.errors import AgentFlexError, CommandRefusedError, RefusalReason
 from .core.inputs import Cancel, Command
 from .core.messages import Message
-from .runtime.agent import Agent
+from .core.rules import ApprovalRules
+from .runtime.agent import Agent, ApprovalPolicy
 from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
@@ -191,8 +192,27 @@ class Lab:
         """One row a saved state."""
         return self._frame("snapshots", select)
 
+    def decisions(self, **select: Any) -> "pd.DataFrame":
+        """One row a call that the agent's own code was asked about: ALLOW, ASK or DENY, and by which rule."""
+        return self._frame("decisions", select)
+
+    def what_if(self, policy: ApprovalRules | ApprovalPolicy, **select: Any) -> "pd.DataFrame":
+        """The calls of the past on which this approval policy decides otherwise; nothing is run, nothing changed.
+
+        `where=` and `turn=` choose the calls, by the columns of `decisions`; `unchanged=True` lists the others too. A
+        policy that raises on a call has its error in that call's row. A function is given the turn as it stood when the
+        model's reply had come, as far as the saved states tell.
+        """
+        from .analysis.what_if import what_if
+
+        return what_if(self.store.archive, policy, **select)
+
     def inbox(self) -> "pd.DataFrame":
-        """Every open question of this lab, oldest first, also those that yesterday's kernel left behind."""
+        """Every open question of this lab, oldest first, also those that yesterday's kernel left behind.
+
+        `type` says what is asked for, `expires_at` when it resolves by itself, and `when_expired` to what; a turn that
+        waits for a retry goes on by itself at `expires_at`.
+        """
         return self._frame("suspensions", {"where": {"outcome": "PENDING"}, "order": "asked_at"})
 
     def sql(
