@@ -6,6 +6,7 @@ from typing import Any
 from ..core.errors import CommandRefusedError, RefusalReason, UnansweredError
 from ..core.inputs import AgentResumeCommand, ApproveTool, Command, Decline
 from ..core.machine import SuspensionType
+from ..core.questions import EXPIRED
 from ..core.turn import Question, Turn
 from .forms import faults
 from .tools import InvalidArgumentsError, Tool, to_text
@@ -97,9 +98,10 @@ def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
             who = f" by {answer.by}" if answer.by else ""
             when = f"{answer.at:%Y-%m-%d %H:%M:%S} UTC"
             met = f"question {answer.question_id} was already answered ({answer.command_type}){who} at {when}"
+            late = answer.command_type == EXPIRED
             return CommandRefusedError(
-                RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.", turn_id=turn.id,
-                correlation_id=answer.question_id, by=answer.by, at=answer.at,
+                RefusalReason.EXPIRED if late else RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.",
+                turn_id=turn.id, correlation_id=answer.question_id, by=answer.by, at=answer.at,
             )  # fmt: skip
     if turn.questions:
         listed = "; ".join(str(question) for question in turn.questions)
