@@ -62,7 +62,7 @@ def answered(view: View, call_id: str) -> View:
 def started(view: View, event: AgentEvent) -> View:
     """It runs."""
     view, call = _call(view, event)
-    edited = event.data["arguments"]
+    edited = event.data.get("arguments")  # logs of the first version have none
     runs = replace(
         call,
         state=CallState.RUNNING,

@@ -158,6 +158,7 @@ def _suspended(view: View, event: AgentEvent) -> View:
 
 def _asked(told: Mapping[str, Any], event: AgentEvent) -> Asked:
     failure = event.data["metadata"].get("model_failure", {})
+    about = told["id"] if told["tool_name"] else ""  # so it was in logs of the first version, which say no more of it
     return Asked(
         id=told["id"],
         type=SuspensionType(told["type"]),
@@ -166,15 +167,15 @@ def _asked(told: Mapping[str, Any], event: AgentEvent) -> Asked:
         code=told["code"],
         reason=brief(told["reason"]),
         tool_name=told["tool_name"],
-        call_id=told["call_id"],
+        call_id=told.get("call_id", about),
         arguments=fields(told["arguments"]),
         given=exact(told["arguments"]),
         form_key=told["form_key"],
         schema=told["schema"],
         metadata=fields(told["metadata"], 1_000),
-        expires_at=_moment(told["expires_at"]),
-        when_expired=told["when_expired"],
-        due_at=_moment(event.data["next_runnable_at"]),
+        expires_at=_moment(told.get("expires_at")),
+        when_expired=told.get("when_expired", ""),
+        due_at=_moment(event.data.get("next_runnable_at")),
         failure=fields({word: failure[name] for name, word in _FAILURE.items() if failure.get(name)}, 1_000),
     )
 
@@ -246,9 +247,9 @@ def _limited(view: View, event: AgentEvent) -> View:
 
 
 def _retrying(view: View, event: AgentEvent) -> View:
-    data, due_at = event.data, datetime.fromisoformat(event.data["next_runnable_at"])
-    what = f"Attempt {data['retry_count']} of {data['tool_name'] or 'the model'} failed"
-    return note(view, event, f"{what}: {sentence(data['error'])}. The next one is due {clock(due_at)}.", Level.WARNING)
+    due_at = datetime.fromisoformat(event.data["next_runnable_at"])
+    what = event.data["tool_name"] or "The model"
+    return note(view, event, f"{what} is tried again {clock(due_at)}")
 
 
 def _told_outside(view: View, event: AgentEvent) -> View:

@@ -106,10 +106,10 @@ def said(answer: Answered) -> str:
 def deadline(question: Asked) -> str:
     """What happens by itself, and when; "" where nothing does."""
     if question.due_at:
-        return f"It is tried again {clock(question.due_at)}."
+        return f"It is tried again on {question.due_at:%Y-%m-%d} {clock(question.due_at)}."
     if question.expires_at:
         then = _OUTCOMES.get(question.when_expired, question.when_expired)
-        return f"If nobody answers, it is {then} {clock(question.expires_at)}."
+        return f"If nobody answers, it is {then} on {question.expires_at:%Y-%m-%d} {clock(question.expires_at)}."
     return ""
 
 

@@ -138,7 +138,7 @@ def test_a_question_says_what_happens_by_itself_and_every_way_to_answer_it(shop)
 
     text = "\n".join(parsed(turn_html(shop.view(*asked))).text)
 
-    assert "If nobody answers, it is approved at 00:01:00 UTC." in text
+    assert "If nobody answers, it is approved on 2026-01-01 at 00:01:00 UTC." in text
     assert "lab.restore('t1').approve()\nlab.restore('t1').approve(arguments={\"n\": ...})\nlab" in text
 
 

@@ -85,9 +85,9 @@ def test_what_happens_by_itself_is_said_with_its_time(shop):
     limited = Verdict(strictness=Strictness.ASK, expires_in=60.0)
     asked = (Proceed(), shop.reply("", ("refund", {})), shop.checked(_1_0=limited))
 
-    assert "      If nobody answers, it is rejected at 00:01:00 UTC.\n" in turn_text(shop.view(*asked))
+    assert "      If nobody answers, it is rejected on 2026-01-01 at 00:01:00 UTC.\n" in turn_text(shop.view(*asked))
     retrying = turn_text(shop.view(*shop.failing()))
-    assert "      It is tried again at 00:00:0" in retrying
+    assert "      It is tried again on 2026-01-01 at 00:00:0" in retrying
     assert "answer it: lab.restore('t1').continue_()" in retrying
 
 

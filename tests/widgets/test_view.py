@@ -1,7 +1,9 @@
 """What a panel shows, folded from the events of real turns."""
 
+import json
 import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +22,14 @@ from agentflex_nb.core.inputs import (
 )
 from agentflex_nb.core.machine import AgentStatus, replay
 from agentflex_nb.core.verdicts import ALLOWED, Strictness, Verdict
+from agentflex_nb.store.codec import decode_events
 from agentflex_nb.widgets.items import Answered, Call, CallState, Level, Note, Prose, ProseKind, Step, View
+from agentflex_nb.widgets.static_text import turn_text
 from agentflex_nb.widgets.view import LIMITS, ran_for, show, show_all
+from agentflex_nb.widgets.wire import snapshot
 from agentflex_nb.widgets.words import answer_word, is_no
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def test_text_and_reasoning_are_blocks_of_their_own_and_end_with_the_reply(shop):
@@ -191,6 +198,18 @@ def test_an_event_that_comes_twice_changes_nothing(shop):
     assert show_all(view, events) is view
 
 
+@pytest.mark.parametrize("log", sorted(GOLDEN.glob("v*.json")), ids=lambda log: log.stem)
+def test_logs_of_earlier_versions_are_drawn_whole(log):
+    events = decode_events(json.loads(log.read_text("utf-8"))["events"])
+
+    view = show_all(View(turn_id="t1"), events)
+
+    assert view.status is replay(events)
+    assert view.sequence == events[-1].sequence
+    assert turn_text(view)
+    assert json.dumps(snapshot(view, 0, {}))
+
+
 def test_the_status_is_that_of_the_log_after_every_event(shop):
     """I7"""
     events = shop.events(*shop.approved())
@@ -269,9 +288,8 @@ def test_a_scheduled_retry_is_a_note_and_a_question_with_its_moment(shop):
     (question,) = view.questions
     assert (question.type, question.due_at > view.at) == ("RETRY", True)
     notes = [item.text for item in view.items if isinstance(item, Note)]
-    assert re.fullmatch(
-        r"Attempt 1 of the model failed: OverloadedError: no capacity. The next one is due at 00:00:0\d UTC.", notes[-1]
-    )
+    assert notes[0] == "The model call failed (attempt 1): OverloadedError: no capacity"
+    assert re.fullmatch(r"The model is tried again at 00:00:0\d UTC", notes[1])
 
 
 def test_a_model_that_failed_every_attempt_says_how(shop):
