@@ -128,7 +128,7 @@ def test_a_form_is_filled_in_refused_beside_its_field_and_mended(jupyterlab):
 
     submit.click()
     expect(card.locator("[aria-invalid=true]")).to_have_count(2)  # caught here: a choice and a city are due
-    card.get_by_label("Reason").select_option(label="late")
+    card.get_by_label("Reason", exact=True).select_option(label="late")
     card.get_by_label("Quantity").fill("9")
     card.get_by_label("City").fill("Paris")
     card.get_by_role("button", name="Add").click()
