@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .core.machine import AgentPhase, AgentStatus, SuspensionType
     from .core.messages import Message, Origin, Role, ToolCall, Usage
     from .core.model import ChatModel, Finish, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+    from .core.rules import ApprovalRule, ApprovalRules
     from .core.turn import AgentSuspension, Question, Turn
     from .core.verdicts import ToolApprovalDecision, Verdict
     from .lab import Lab
@@ -86,6 +87,7 @@ _HOMES = {
     "core.machine": "AgentPhase AgentStatus SuspensionType",
     "core.messages": "Message Origin Role ToolCall Usage",
     "core.model": "ChatModel Finish ModelRequest ReasoningDelta TextDelta ToolCallDelta UsageDelta",
+    "core.rules": "ApprovalRule ApprovalRules",
     "core.turn": "AgentSuspension Question Turn",
     "core.verdicts": "ToolApprovalDecision Verdict",
     "lab": "Lab",
@@ -127,6 +129,8 @@ __all__ = [
     "AgentTurn",
     "AgentTurnOptions",
     "AgentVersionNotFoundError",
+    "ApprovalRule",
+    "ApprovalRules",
     "AuthenticationError",
     "BadRequestError",
     "ChatModel",

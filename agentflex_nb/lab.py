@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-from .core.errors import AgentFlexError, CommandRefusedError, RefusalReason
-from .core.inputs import Cancel, Command
+from .core.errors import AgentFlexError, AgentVersionNotFoundError, CommandRefusedError, RefusalReason
+from .core.inputs import Cancel, Command, Interrupt
 from .core.messages import Message
-from .runtime.agent import Agent
+from .core.rules import ApprovalRules
+from .runtime.agent import Agent, ApprovalPolicy
 from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .widgets.listener import NotebookListener
+
+Said = Command | Cancel | Interrupt
+"""What can be said to a turn in its panel."""
 
 _log = logging.getLogger(__name__)
 _open: dict[Path, "Lab"] = {}
@@ -191,8 +195,27 @@ class Lab:
         """One row a saved state."""
         return self._frame("snapshots", select)
 
+    def decisions(self, **select: Any) -> "pd.DataFrame":
+        """One row a call that the agent's own code was asked about: ALLOW, ASK or DENY, and by which rule."""
+        return self._frame("decisions", select)
+
+    def what_if(self, policy: ApprovalRules | ApprovalPolicy, **select: Any) -> "pd.DataFrame":
+        """The calls of the past on which this approval policy decides otherwise; nothing is run, nothing changed.
+
+        `where=` and `turn=` choose the calls, by the columns of `decisions`; `unchanged=True` lists the others too. A
+        policy that raises on a call has its error in that call's row. A function is given the turn as it stood when the
+        model's reply had come, as far as the saved states tell.
+        """
+        from .analysis.what_if import what_if
+
+        return what_if(self.store.archive, policy, **select)
+
     def inbox(self) -> "pd.DataFrame":
-        """Every open question of this lab, oldest first, also those that yesterday's kernel left behind."""
+        """Every open question of this lab, oldest first, also those that yesterday's kernel left behind.
+
+        `type` says what is asked for, `expires_at` when it resolves by itself, and `when_expired` to what; a turn that
+        waits for a retry goes on by itself at `expires_at`.
+        """
         return self._frame("suspensions", {"where": {"outcome": "PENDING"}, "order": "asked_at"})
 
     def sql(
@@ -223,27 +246,51 @@ class Lab:
             from .widgets import listener
 
             if self._display or listener.is_notebook():
-                self._listener = listener.NotebookListener(on_command=self._hear, user=self.user)
+                self._listener = listener.NotebookListener(
+                    on_command=self._hear, user=self.user, parameters_of=self._parameters
+                )
                 self.runner.add_event_listener(self._listener, key="the panels of this lab")
         return self._listener
 
-    def _hear(self, turn_id: str, command: Command | Cancel) -> None:
+    def _hear(self, turn_id: str, command: Said) -> None:
         """A click: carried out in a worker thread, so that the click's handler returns at once."""
         self.runner.in_thread(functools.partial(self._carry_out, turn_id, command))
 
-    def _carry_out(self, turn_id: str, command: Command | Cancel) -> None:
-        question_id = "" if isinstance(command, Cancel) else command.correlation_id
+    def _carry_out(self, turn_id: str, command: Said) -> None:
         try:
-            if isinstance(command, Cancel):
-                if not self.runner.cancel(turn_id, command.reason, **command.metadata):
-                    reason = RefusalReason.FINAL
-                    raise CommandRefusedError(reason, "the turn has ended, or is being cancelled", turn_id=turn_id)
-            else:
-                self.runner.submit_resume(turn_id, command)
-                self.runner.run_until_blocked(turn_id)
+            self._say(turn_id, command)
         except AgentFlexError as error:
-            if self._listener is not None:
-                self._listener.refuse(turn_id, question_id, error)
+            self._refuse(turn_id, command, error)
+            if not (isinstance(error, CommandRefusedError) and error.reason is RefusalReason.EXPIRED):
+                return  # else the look at it has resolved the question, and the turn can go on
+        try:
+            self.runner.run_until_blocked(turn_id)
+        except AgentFlexError as error:
+            self._refuse(turn_id, command, error)
+
+    def _say(self, turn_id: str, command: Said) -> None:
+        match command:
+            case Cancel(reason=reason, metadata=metadata):
+                if not self.runner.cancel(turn_id, reason, **metadata):
+                    said = "the turn has ended, or is being cancelled"
+                    raise CommandRefusedError(RefusalReason.FINAL, said, turn_id=turn_id)
+            case Interrupt(message=message, metadata=metadata):
+                self.runner.submit_interrupt(turn_id, message, **metadata)
+            case _:
+                self.runner.submit_resume(turn_id, command)
+
+    def _refuse(self, turn_id: str, command: Said, error: Exception) -> None:
+        from .widgets.answers import about
+
+        if self._listener is not None:
+            self._listener.refuse(turn_id, about(command), error)
+
+    def _parameters(self, agent_id: str, agent_version: str, tool_name: str) -> Mapping[str, Any] | None:
+        try:
+            tool = self.runner.loader.load(agent_id, agent_version).tools.get(tool_name)
+        except AgentVersionNotFoundError:
+            return None
+        return tool.definition.parameters if tool else None
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

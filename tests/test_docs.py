@@ -3,6 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,3 +70,18 @@ def test_decision_records_are_numbered_without_gaps():
     numbers = [int(record.stem[:4]) for record in sorted(DOCS.glob("decisions/*.md"))]
 
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("page", ["approvals.md"])
+def test_what_a_page_shows_works_as_it_stands(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+
+    try:
+        for block in blocks:
+            exec(block, names)
+    finally:
+        names["lab"].close()
+
+    assert names["turn"].status == "COMPLETED"

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,90 @@ def test_a_lab_in_memory_leaves_nothing_behind(tmp_path, monkeypatch):
         assert len(lab.turns()) == 1
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def shown(tmp_path: Path, capsys):
+    """A lab whose panels are printed; `press` is a click, and waits for what follows."""
+    with af.Lab(tmp_path / "lab.duckdb", user="alice", display=True, durability="process") as lab:
+        yield lab
+
+
+def press(lab, turn, verb, until=lambda turn: turn.status.is_terminal, **data):
+    lab._listener.panel(turn.id).press(verb, **data)
+    deadline = time.monotonic() + 10
+    while not until(turn) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    turn.wait(10)
+
+
+def test_a_click_approves_with_changed_arguments(shown):
+    """A15"""
+    turn = shown.run(desk(), "My lamp broke.")
+
+    press(shown, turn, "approve", arguments={"order_id": "O-1", "amount": 10})
+
+    assert [message.content for message in turn.messages if message.role == "tool"] == ["refunded 10"]
+    assert shown.suspensions(turn=turn)["answered_by"].item() == "alice"
+
+
+def test_changed_arguments_that_do_not_fit_come_back_to_their_fields_and_the_turn_waits(shown):
+    """A15"""
+    turn = shown.run(desk(), "My lamp broke.")
+    panel = shown._listener.panel(turn.id)
+
+    press(
+        shown,
+        turn,
+        "approve",
+        lambda _: panel._answering[turn.questions[0].id]["phase"] == "refused",
+        arguments={"amount": "x"},
+    )
+
+    errors = panel._answering[turn.questions[0].id]["errors"]
+    assert [error["pointer"] for error in errors] == ["/order_id", "/amount"]
+    assert turn.status == "WAITING_FOR_APPROVAL"
+
+
+def test_a_click_interrupts_with_a_message(shown):
+    """X4"""
+    turn = shown.run(desk(), "My lamp broke.")
+
+    press(shown, turn, "interrupt", message="Never mind.")
+
+    assert (turn.status, turn.text) == ("COMPLETED", "Done.")
+    assert "Never mind." in [message.content for message in turn.messages if message.role == "user"]
+
+
+def test_a_click_that_comes_too_late_lets_the_turn_go_on(shown):
+    """A16"""
+    rules = af.ApprovalRules([af.ApprovalRule(decision="ASK", expires_in=0.05)])
+    turn = shown.run(desk(amount=1, approval_policy=rules), "My lamp broke.")
+    time.sleep(0.06)
+
+    press(shown, turn, "approve", correlation_id=f"{turn.id}.1.0")
+
+    assert (turn.status, shown.suspensions(turn=turn)["outcome"].item()) == ("COMPLETED", "EXPIRED")
+
+
+def test_a_panel_knows_the_schema_of_a_tool_only_of_agents_that_are_here(shown):
+    agent = shown.register(desk())
+
+    assert shown._parameters(agent.id, agent.version, "refund")["required"] == ("order_id", "amount")
+    assert shown._parameters(agent.id, agent.version, "gone") is None
+    assert shown._parameters(agent.id, "another", "refund") is None
+
+
+def test_the_inbox_says_what_is_asked_for_and_when_it_resolves_by_itself(lab):
+    """A16"""
+    rules = af.ApprovalRules([af.ApprovalRule(decision="ASK", expires_in=3_600, when_expired="APPROVE")])
+    lab.run(desk(amount=1, approval_policy=rules), "a")
+    later = af.AgentRetryPolicy(initial_delay=3_600, max_delay=3_600)
+    policy = af.AgentExecutionPolicy(retry=later)
+    lab.run(af.Agent("b", model=script(af.RateLimitError("slow down")), execution_policy=policy), "b")
+
+    inbox = lab.inbox()
+
+    assert list(inbox["type"]) == ["TOOL_APPROVAL", "RETRY"]
+    assert (inbox["expires_at"] > inbox["asked_at"]).all()
+    assert inbox["when_expired"].iloc[0] == "APPROVE"

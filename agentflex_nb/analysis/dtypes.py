@@ -11,7 +11,7 @@
 | closed sets (status, type) | category, all members |
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -50,6 +50,21 @@ def to_frame(table: ArrowTable, closed: Mapping[str, Sequence[str]] | None = Non
     for position, members in sets.items():
         frame.isetitem(position, frame.iloc[:, position].cat.set_categories(_index(tuple(members))).array)
     return frame
+
+
+def text(values: Sequence[str | None]) -> pd.api.extensions.ExtensionArray:
+    """A column of text."""
+    return pd.array(values, dtype=_STR)
+
+
+def flags(values: Sequence[bool | None]) -> pd.api.extensions.ExtensionArray:
+    """A column of flags."""
+    return pd.array(values, dtype=pd.BooleanDtype())
+
+
+def members(values: Sequence[str | None], known: Iterable[str]) -> pd.Categorical:
+    """A column of members of a closed set."""
+    return pd.Categorical(list(values), categories=_index(tuple(known)))
 
 
 @cache

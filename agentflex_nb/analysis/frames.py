@@ -26,6 +26,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "tool_calls": ("tool_results", "turn_id, call_index"),
     "suspensions": ("suspensions", "asked_at, turn_id, question_id"),
     "snapshots": ("snapshots", "turn_id, version"),
+    "decisions": ("decisions", "requested_at, turn_id, call_index"),
 }
 
 # frame -> its closed sets, with all their members
@@ -49,6 +50,7 @@ _CLOSED: Mapping[str, Mapping[str, Sequence[str]]] = {
         ],
     },
     "snapshots": {"status": _STATUS, "phase": _PHASE},
+    "decisions": {"decision": ["ALLOW", "ASK", "DENY"], "outcome": _DECIDED},
 }  # fmt: skip
 
 # what the fold keeps for itself
@@ -72,7 +74,7 @@ def frame(
 
     Args:
         archive: Where to ask.
-        name: turns, steps, events, messages, model_calls, tool_calls, suspensions or snapshots.
+        name: turns, steps, events, messages, model_calls, tool_calls, suspensions, snapshots or decisions.
         where: A mapping from columns to a value, several values, or None for missing; or a condition in SQL, whose
             `?` are filled from `params`.
         params: Values for a condition in SQL.

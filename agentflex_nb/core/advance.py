@@ -48,7 +48,7 @@ from .messages import Message, ToolCall, user
 from .retry import ask_about_model, try_again
 from .story import Advance, Story, event_of
 from .turn import PendingCall, Question, Turn, TurnIdentity
-from .verdicts import ALLOWED, stricter
+from .verdicts import stricter
 
 _DELTAS = {
     DeltaKind.TEXT: EventType.MODEL_TEXT_DELTA,
@@ -235,8 +235,9 @@ def _checked(story: Story, said: CallsChecked) -> Advance:
         raise IllegalTransitionError(story.status, f"verdicts on {', '.join(said.verdicts)}", sorted(waiting))
     for pending in story.pending:
         if pending.call.id in said.verdicts:
-            verdict = stricter(pending.verdict or ALLOWED, said.verdicts[pending.call.id])
-            story.put(changed(pending, verdict=verdict, cleared=pending.verdict is not None))
+            before, verdict = pending.verdict, said.verdicts[pending.call.id]
+            verdict = verdict if before is None else stricter(before, verdict)
+            story.put(changed(pending, verdict=verdict, cleared=before is not None))
     return calls.work(story)
 
 

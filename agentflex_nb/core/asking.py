@@ -114,6 +114,7 @@ def _tell(story: Story, question: Question) -> None:
                     arguments=question.arguments,
                     correlation_id=question.id,
                     idempotency_key=key,
+                    rule=pending.rule,
                 )
         case _:
             story.tell(EventType.TOOL_INPUT_REQUESTED, **told, form_key=question.form_key)

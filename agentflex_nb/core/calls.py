@@ -143,6 +143,7 @@ def _start(story: Story) -> Advance:
             tool_name=pending.call.name,
             attempt=pending.attempt,
             arguments=pending.edited,
+            rule=pending.rule,
         )
         effects.append(RunTool(pending.runs, pending.form_data))
         if not story.definition.tool_by_name[pending.call.name].parallel:

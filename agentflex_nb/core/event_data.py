@@ -56,5 +56,6 @@ def question_data(question: Question) -> FrozenDict:
         schema=question.schema,
         call_id=question.call_id,
         expires_at=question.expires_at.isoformat() if question.expires_at else None,
+        when_expired=question.when_expired,
         metadata=question.metadata,
     )

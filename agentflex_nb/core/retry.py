@@ -79,7 +79,7 @@ def ask_about_model(story: Story, error: ErrorSummary) -> Advance | None:
     question = Question(
         id=failure["failure_id"],
         type=SuspensionType.MODEL,
-        message=f"the model failed {story.attempt} times ({error.message}): retry, or cancel the turn",
+        message=f"the model failed ({error.message}), and no attempt is left: retry, or cancel the turn",
         code=error.code,
     )
     story.attempt = 1

@@ -146,6 +146,11 @@ class PendingCall:
         return self.call if self.edited is None else replace(self.call, arguments=self.edited)
 
     @property
+    def rule(self) -> str | None:
+        """The name of the approval rule that decided about it, if one did."""
+        return self.verdict.metadata.get("rule") if self.verdict else None
+
+    @property
     def supplied(self) -> str | None:
         """The result that is known already, as the model is told it."""
         if self.content is not None:

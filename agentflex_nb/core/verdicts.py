@@ -71,3 +71,18 @@ def _verdict(strictness: Strictness, code: str, message: str, reason: str, metad
 def stricter(one: Verdict, other: Verdict) -> Verdict:
     """The stricter of two verdicts; the first where they are equal."""
     return other if other.strictness > one.strictness else one
+
+
+def decided(said: object, tool_name: str) -> Verdict:
+    """What an approval policy said, as a verdict: it may say True (ask), False (allow), or a verdict of its own.
+
+    Raises:
+        TypeError: it said something else.
+    """
+    if isinstance(said, Verdict):
+        return said
+    if said is True:
+        return ToolApprovalDecision.require_approval(f"{tool_name} asks for approval")
+    if said is False:
+        return ALLOWED
+    raise TypeError(f"the approval of {tool_name} returned {said!r}: expected True, False or a ToolApprovalDecision")

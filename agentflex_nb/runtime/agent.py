@@ -10,6 +10,7 @@ from ..core.forms import AgentForm
 from ..core.frozen import FrozenDict, freeze_strict
 from ..core.messages import ToolCall
 from ..core.model import ChatModel, is_chat_model
+from ..core.rules import ApprovalRules
 from ..core.turn import Turn
 from ..core.verdicts import Verdict
 from .fingerprint import digest, fingerprint
@@ -31,7 +32,7 @@ class Agent:
         forms: What the model may ask a user to fill in.
         version: Given, or a hash of everything that can change a resumed turn: instructions, model name and options,
             source and schema of the tools, forms, policies. In a notebook the code changes all the time.
-        approval_policy: A function of turn, call and tool that returns a `ToolApprovalDecision`.
+        approval_policy: `ApprovalRules`, or a function of turn, call and tool that returns a `ToolApprovalDecision`.
         attributes: Anything of the user's; reaches neither the model nor the snapshot.
 
     Raises:
@@ -126,7 +127,9 @@ def _code(tools: Iterable[Tool], policy: ApprovalPolicy | None, *, strict: bool 
         code[f"approval of {what}"] = (
             _print(tool.approval, f"the approval of {what}", strict) if callable(tool.approval) else tool.approval
         )
-    if policy is not None:
+    if isinstance(policy, ApprovalRules):
+        code["approval policy"] = policy.to_data()
+    elif policy is not None:
         code["approval policy"] = _print(policy, "the approval policy", strict)
     return code
 

@@ -6,9 +6,10 @@ from typing import Any
 from ..core.errors import CommandRefusedError, RefusalReason, UnansweredError
 from ..core.inputs import AgentResumeCommand, ApproveTool, Command, Decline
 from ..core.machine import SuspensionType
+from ..core.questions import EXPIRED
 from ..core.turn import Question, Turn
 from .forms import faults
-from .tools import InvalidArgumentsError, Tool
+from .tools import InvalidArgumentsError, Tool, to_text
 
 Responder = Callable[[Question], Any] | Mapping[str, Any]
 
@@ -36,9 +37,10 @@ def pick(turn: Turn, call_id: str | None) -> Question:
 def respond(turn: Turn, question: Question, responder: Responder) -> Command:
     """What the responder says to this question, as a command.
 
-    A function of the question, or a table from form key, tool name or call id to the answer. An answer is True or
-    False (approve, reject), a mapping (the data of a form), text (a plain answer; for an approval the reason to
-    reject), or a command.
+    A function of the question, or a table from question id, call id, form key, tool name or type of question to the
+    answer. An answer is a command, or what fits the question: True or False for an approval (approve, reject), or text
+    (the reason to reject); a mapping for a form; text for a plain question; any value but None for work done outside
+    (its result); True for a model that failed (try again).
 
     Raises:
         UnansweredError: it has no answer to this question.
@@ -47,13 +49,17 @@ def respond(turn: Turn, question: Question, responder: Responder) -> Command:
     by: dict[str, Any] = {"by": "responder"}
     if isinstance(answer, AgentResumeCommand):
         return answer  # type: ignore[return-value]
-    if question.type is SuspensionType.TOOL_APPROVAL:
-        if answer is True:
+    match question.type:
+        case SuspensionType.TOOL_APPROVAL if answer is True:
             return AgentResumeCommand.approve_tool(question.id, **by)
-        if answer is False or isinstance(answer, str):
+        case SuspensionType.TOOL_APPROVAL if answer is False or isinstance(answer, str):
             return AgentResumeCommand.reject_tool(question.id, answer or "", **by)
-    elif question.type is SuspensionType.USER_INPUT and isinstance(answer, Mapping | str):
-        return AgentResumeCommand.user_input(question.id, answer, **by)
+        case SuspensionType.USER_INPUT if isinstance(answer, Mapping | str):
+            return AgentResumeCommand.user_input(question.id, answer, **by)
+        case SuspensionType.EXTERNAL_TOOL if answer is not None:
+            return AgentResumeCommand.external_result(question.id, to_text(answer), **by)
+        case SuspensionType.MODEL if answer is True:
+            return AgentResumeCommand.retry(question.id, **by)
     raise UnansweredError(turn.id, turn.questions, f"and the responder said {answer!r} to {question.id}")
 
 
@@ -67,7 +73,8 @@ def check(turn: Turn, question: Question, command: Command, tools: Mapping[str, 
         try:
             tools[question.tool_name].check(command.arguments)
         except InvalidArgumentsError as error:
-            raise _invalid(turn, question, f"the arguments do not fit {question.tool_name}: {error}") from None
+            met = f"the arguments do not fit {question.tool_name}: {error}"
+            raise _invalid(turn, question, met, error.faults) from None
     if question.type is not SuspensionType.USER_INPUT or isinstance(command, Decline):
         return
     data = getattr(command, "data", None)
@@ -79,7 +86,7 @@ def check(turn: Turn, question: Question, command: Command, tools: Mapping[str, 
 
 
 def _table(question: Question, table: Mapping[str, Any]) -> Any:
-    for key in (question.id, question.call_id, question.form_key, question.tool_name):
+    for key in (question.id, question.call_id, question.form_key, question.tool_name, question.type.value):
         if key and key in table:
             return table[key]
     return None
@@ -91,9 +98,10 @@ def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
             who = f" by {answer.by}" if answer.by else ""
             when = f"{answer.at:%Y-%m-%d %H:%M:%S} UTC"
             met = f"question {answer.question_id} was already answered ({answer.command_type}){who} at {when}"
+            late = answer.command_type == EXPIRED
             return CommandRefusedError(
-                RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.", turn_id=turn.id,
-                correlation_id=answer.question_id, by=answer.by, at=answer.at,
+                RefusalReason.EXPIRED if late else RefusalReason.ALREADY_RESOLVED, f"{met}; nothing changed.",
+                turn_id=turn.id, correlation_id=answer.question_id, by=answer.by, at=answer.at,
             )  # fmt: skip
     if turn.questions:
         listed = "; ".join(str(question) for question in turn.questions)

@@ -28,13 +28,13 @@ from ..core.inputs import (
 )
 from ..core.messages import NO_USAGE, Role, ToolCall, checked_message
 from ..core.model import ModelDelta, ModelRequest
-from ..core.verdicts import ALLOWED, Strictness, ToolApprovalDecision, Verdict, stricter
+from ..core.verdicts import Strictness, Verdict, decided, stricter
 from .context import AgentToolContext, entered, left
 from .drive import Drive, summary
 from .loop import iterate, wait_for
 from .middleware import chain
 from .stream import ReplyAssembler
-from .tools import InvalidArgumentsError, Tool, to_text
+from .tools import InvalidArgumentsError, to_text
 
 
 class StreamLeft(AgentFlexError):
@@ -154,24 +154,11 @@ def _judge(drive: Drive, call: ToolCall) -> Verdict:
         tool.check(call.arguments)
     except InvalidArgumentsError as error:
         return Verdict(strictness=Strictness.INVALID, message=f"the arguments of {call.name} do not fit: {error}")
-    verdict = ALLOWED
-    if tool.approval is True:
-        verdict = _decision(True, tool)
-    elif callable(tool.approval):
-        verdict = _decision(_awaited(tool.approval(call)), tool)
-    if policy is not None:
-        verdict = stricter(verdict, _decision(_awaited(policy(drive.turn, call, tool)), tool))
+    own = tool.approval(call) if callable(tool.approval) else tool.approval
+    verdict = decided(_awaited(own), tool.name)
+    if policy is not None:  # first: where both say the same, the policy's word is the one on record
+        verdict = stricter(decided(_awaited(policy(drive.turn, call, tool)), tool.name), verdict)
     return verdict
-
-
-def _decision(said: Any, tool: Tool) -> Verdict:
-    if isinstance(said, Verdict):
-        return said
-    if said is True:
-        return ToolApprovalDecision.require_approval(f"{tool.name} asks for approval")
-    if said is False:
-        return ALLOWED
-    raise TypeError(f"the approval of {tool.name} returned {said!r}: expected True, False or a ToolApprovalDecision")
 
 
 def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Input:

@@ -212,6 +212,8 @@ class AgentRunner:
     def answer_all(self, turn: AgentTurn, responder: Responder) -> AgentTurn:
         """Let the responder answer whatever the turn asks, and move it on, until it has ended.
 
+        A retry that is due later than `run` waits for is nobody's to answer: such a turn is left to its timer.
+
         Raises:
             UnansweredError: the responder has no answer; the turn goes on waiting.
         """

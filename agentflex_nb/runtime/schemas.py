@@ -5,7 +5,7 @@ the schema is made, not where somebody answers.
 Rule 2: jsonschema is loaded by the first schema: the grammars of its formats take a second.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DataError, InvalidAgentError
@@ -51,7 +51,20 @@ def faults(data: Any, schema: Mapping[str, Any]) -> list[DataError]:
     Formats (date, date-time, email, uri) are checked; a number with a whole value is an integer, true is none.
     """
     found = sorted(validator(schema).iter_errors(data), key=lambda error: list(map(str, error.absolute_path)))
-    return [DataError(pointer=_pointer(error), message=error.message[:500]) for error in found[:_MOST]]
+    return [fault_of(error) for error in found[:_MOST]]
+
+
+def fault_of(error: "jsonschema.ValidationError") -> DataError:
+    """One thing that is wrong, by JSON pointer; a name that is missing stands in its pointer."""
+    parts = [*error.absolute_path]
+    if error.validator == "required" and isinstance(error.instance, dict) and isinstance(error.validator_value, list):
+        parts += [name for name in error.validator_value if error.message.startswith(repr(name))]
+    return DataError(pointer=pointer(parts), message=error.message[:500])
+
+
+def pointer(path: Iterable[object]) -> str:
+    """A path into JSON data as a JSON pointer."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def validator(schema: Mapping[str, Any]) -> "jsonschema.Draft202012Validator":
@@ -72,13 +85,6 @@ def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
     elif isinstance(schema, list | tuple):
         for value in schema:
             yield from _parts(value)
-
-
-def _pointer(error: "jsonschema.ValidationError") -> str:
-    parts = [*error.absolute_path]
-    if error.validator == "required" and isinstance(error.instance, dict) and isinstance(error.validator_value, list):
-        parts += [name for name in error.validator_value if error.message.startswith(repr(name))]
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def _unfit(what: str, met: str) -> InvalidAgentError:

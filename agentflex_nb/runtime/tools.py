@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import SimpleNamespace
@@ -14,17 +14,21 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from ..core.agent import ToolDefinition
-from ..core.errors import InvalidAgentError
+from ..core.errors import DataError, InvalidAgentError
 from ..core.frozen import freeze, freeze_strict, well_formed
 from ..core.messages import ToolCall
 from ..core.verdicts import Verdict
-from .schemas import check_schema, validator
+from .schemas import check_schema, fault_of, pointer, validator
 
 Approval = bool | Callable[[ToolCall], bool | Verdict]
 
 
 class InvalidArgumentsError(ValueError):
-    """A call's arguments do not fit the tool; the text is for the model."""
+    """A call's arguments do not fit the tool; the text is for the model, `faults` say it by JSON pointer."""
+
+    def __init__(self, text: str, faults: Sequence[DataError] = ()) -> None:
+        super().__init__(text)
+        self.faults = tuple(faults)
 
 
 class _Arguments(Protocol):
@@ -195,7 +199,7 @@ class _Signature:
         try:
             model = self._model.model_validate(thawed(arguments))
         except ValidationError as error:
-            raise InvalidArgumentsError(_listed(error)) from None
+            raise InvalidArgumentsError(_listed(error), _faults(error)) from None
         return {self._names[name]: getattr(model, name) for name in self._names if name in model.model_fields_set}
 
 
@@ -240,7 +244,8 @@ class _Schema:
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         plain: dict[str, Any] = thawed(arguments)
         if errors := sorted(self._validator.iter_errors(plain), key=lambda error: error.json_path):
-            raise InvalidArgumentsError("; ".join(f"{error.json_path}: {error.message}" for error in errors[:10]))
+            told = "; ".join(f"{error.json_path}: {error.message}" for error in errors[:10])
+            raise InvalidArgumentsError(told, [fault_of(error) for error in errors[:10]])
         return plain
 
 
@@ -256,3 +261,8 @@ def thawed(value: Any) -> Any:
 def _listed(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults[:10])
+
+
+def _faults(error: ValidationError) -> list[DataError]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [DataError(pointer=pointer(fault["loc"]), message=fault["msg"]) for fault in found[:10]]

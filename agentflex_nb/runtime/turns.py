@@ -156,7 +156,7 @@ class Turns:
             drive = known.drive = Drive(self._means, self.agent(stored.turn), stored, known)
         try:
             if stored.cancel_requested and drive.turn.cancel is None:
-                drive.say(Cancel(reason="requested elsewhere"))
+                drive.say_if_runs(Cancel(reason="requested elsewhere"))  # whoever asked may have ended it by now
         except BaseException:
             known.release(drive)
             raise
@@ -259,14 +259,29 @@ class Turns:
         return due_in <= self._means.options.max_retry_wait
 
     def _set_alarm(self, known: KnownTurn) -> None:
-        """Let a timer go on with a turn that waits for a retry. The retry itself is on disk: a timer may be lost."""
-        if (due_in := self._due_in(known.turn)) is None:
+        """Let a timer go on with a turn that waits for a time. The time itself is on disk: a timer may be lost."""
+        id = known.turn.id
+        if (due_in := self._due_in(known.turn)) is not None:
+            if tended := self._is_soon(due_in):
+                known.tend()
+            wake = partial(self._wake, known, tended)
+        elif (due_in := self._over_in(known.turn)) is not None:
+            wake = partial(self._close_late, id)
+        else:
             return
-        if tended := self._is_soon(due_in):
-            known.tend()
-        ALARM.set(
-            due_in, partial(in_thread, partial(self._wake, known, tended), f"agentflex-turn-{known.turn.id[-6:]}")
-        )
+        ALARM.set(due_in, partial(in_thread, wake, f"agentflex-turn-{id[-6:]}"))
+
+    def _over_in(self, turn: Turn) -> float | None:
+        """Seconds until the first question expires; None for a turn without one that does."""
+        ends = [question.expires_at for question in turn.questions if question.expires_at is not None]
+        return (min(ends) - self._means.clock()).total_seconds() if ends else None
+
+    def _close_late(self, turn_id: str) -> None:
+        """Resolve what nobody answered in time, and go on with the turn."""
+        try:
+            self.see_through(self.newest(self.expire(turn_id)).known)
+        except (StoreError, AgentVersionNotFoundError, AgentDriftError) as error:  # whoever looks next does it
+            _log.info("turn %s does not go on here: %s", turn_id, error)
 
     def _wake(self, known: KnownTurn, tended: bool) -> None:
         if not tended:

@@ -46,6 +46,8 @@ def _row(definition: AgentDefinition, fingerprint: str, now: datetime) -> Mappin
                     "parameters": tool.parameters,
                     "guarded": tool.guarded,
                     "idempotent": tool.idempotent,
+                    "external": tool.external,
+                    "parallel": tool.parallel,
                 }
                 for tool in definition.tools
             ]

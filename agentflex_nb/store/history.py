@@ -4,7 +4,7 @@ Rule 1: whatever was folded comes back equal to what was saved: the texts that t
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..core.turn import Answer, Turn
 from ..runtime.ports import StoredTurn
 from .archive import Archive, sql
 from .codec import decode_answer, decode_events, decode_message, decode_turn
+from .shapes import moment
 
 # the columns of table messages that stand in a message's text, and whether they are JSON there already
 _TEXT = {
@@ -31,23 +32,50 @@ def load(archive: Archive, turn_ids: Sequence[str]) -> list[StoredTurn]:
         StoreDamagedError: a state or a message is not understood.
     """
     heads = archive.rows(sql("read_turns"), {"turns": list(turn_ids)})
-    if not heads:
-        return []
-    used = archive.rows(sql("read_turn_messages"), {"turns": list(turn_ids)})
-    messages = {id: [decode_message(_text(row[1:])) for row in rows] for id, rows in groupby(used, lambda row: row[0])}
-    named = {json.loads(state)["identity"].get("instructions", "") for _, state, *_ in heads} - {""}
-    found = archive.rows(sql("read_messages"), {"hashes": sorted(named)})
-    instructions = {row[0]: _text(row[1:]) for row in found}
-    answers = _answers(archive, turn_ids)
+    messages = _messages(archive, turn_ids) if heads else {}
+    body = _bodies(archive, [state for _, state, *_ in heads])
+    answers = _answers(archive, turn_ids) if heads else {}
     return [
         StoredTurn(
-            turn=_answered(decode_turn(state, messages.get(turn_id, ()), instructions.get), answers.get(turn_id, ())),
+            turn=_answered(decode_turn(state, messages.get(turn_id, ()), body), answers.get(turn_id, ())),
             cancel_requested=bool(cancel),
             reserved=reserved or 0,
             logged=logged,
         )
         for turn_id, state, cancel, reserved, logged, _ in heads
     ]
+
+
+def at_replies(archive: Archive, turn_ids: Sequence[str]) -> dict[tuple[str, int], Turn]:
+    """These turns as each was saved next after a reply with calls, by turn and step; the reply is its last message.
+
+    Raises:
+        StoreDamagedError: a state or a message is not understood.
+    """
+    found = archive.rows(sql("read_states_at_replies"), {"turns": list(turn_ids)})
+    messages = _messages(archive, turn_ids) if found else {}
+    body = _bodies(archive, [state for *_, state in found])
+    answers = _answers(archive, turn_ids) if found else {}
+    return {
+        (turn_id, step): _answered(
+            decode_turn(state, messages[turn_id][: position + 1], body),
+            tuple(answer for answer in answers.get(turn_id, ()) if answer.at <= moment(replied_at)),
+        )
+        for turn_id, step, position, replied_at, state in found
+    }
+
+
+def _messages(archive: Archive, turn_ids: Sequence[str]) -> dict[str, list[Message]]:
+    used = archive.rows(sql("read_turn_messages"), {"turns": list(turn_ids)})
+    return {id: [decode_message(_text(row[1:])) for row in rows] for id, rows in groupby(used, lambda row: row[0])}
+
+
+def _bodies(archive: Archive, states: Iterable[str]) -> Callable[[str], str | None]:
+    """The texts of the instructions that these states name, by their hash."""
+    named = {json.loads(state)["identity"].get("instructions", "") for state in states} - {""}
+    found = archive.rows(sql("read_messages"), {"hashes": sorted(named)}) if named else []
+    texts: dict[str, str] = {row[0]: _text(row[1:]) for row in found}
+    return texts.get
 
 
 _ANSWER = ("command_type", "reason", "data", "metadata")

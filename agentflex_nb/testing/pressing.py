@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 def press(panel: "Panel", verb: str, correlation_id: str | None = None, **data: Any) -> None:
     """Press a button: the way a click takes, from the message on.
 
-    `verb` is approve, reject (reason=), submit (data=), supply (data=), retry, continue or cancel. Returns at once,
-    as a click does: `turn.wait()` for what follows.
+    `verb` is approve (arguments=), reject (reason=), submit (data=), decline (reason=), supply (data= or error=),
+    retry, continue, interrupt (message=) or cancel. Returns at once, as a click does: `turn.wait()` for what follows.
 
     Raises:
         CommandRefusedError: no question was named, and there is none or more than one.

@@ -3,27 +3,29 @@
 Rule: nothing is decided here. A message is read, never trusted; whether an answer fits is the turn's business.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import CommandRefusedError, InvalidValueError, RefusalReason
-from ..core.frozen import FrozenDict
-from ..core.inputs import AgentResumeCommand, Cancel
+from ..core.frozen import FrozenDict, well_formed
+from ..core.inputs import AgentResumeCommand, Cancel, Interrupt
 from ..core.inputs import Command as ResumeCommand
 from ..core.machine import SuspensionType
 from ..core.questions import OUTCOME_UNKNOWN
 from .items import Asked, View
 
-VERSION = 1  # of the messages between kernel and browser
+VERSION = 2  # of the messages between kernel and browser
 
-Command = ResumeCommand | Cancel
+CANCEL, INTERRUPT = "", "interrupt"
+"""What a cancellation and an interruption go by where an answer has the id of its question."""
+
+Command = ResumeCommand | Cancel | Interrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A press of a button, read: the command, and the question that it answers ("" for a cancellation)."""
+    """A press of a button, read: the command, and the question that it answers, or CANCEL or INTERRUPT."""
 
     command: Command
     question_id: str
@@ -45,7 +47,17 @@ _OFFERS: Mapping[SuspensionType, tuple[str, ...]] = {
 
 def offers(question: Asked) -> tuple[str, ...]:
     """The verbs that answer this question."""
-    return ("approve", "reject", "supply") if question.code == OUTCOME_UNKNOWN else _OFFERS[question.type]
+    if question.code == OUTCOME_UNKNOWN:
+        return "approve", "reject", "supply"
+    if question.type is SuspensionType.USER_INPUT and question.schema is not None:
+        return "submit", "decline"
+    return _OFFERS[question.type]
+
+
+def is_editable(question: Asked) -> bool:
+    """Whether the call can be approved with other arguments here."""
+    asks = question.type is SuspensionType.TOOL_APPROVAL and question.code != OUTCOME_UNKNOWN
+    return asks and question.given is not None
 
 
 def read(message: Mapping[str, Any], view: View, by: str) -> Answer:
@@ -58,10 +70,13 @@ def read(message: Mapping[str, Any], view: View, by: str) -> Answer:
     verb, question_id, press = str(message.get("verb")), str(message.get("question") or ""), str(message.get("press"))
     who = FrozenDict({"by": by, "via": "panel"} if by else {"via": "panel"})
     if verb == "cancel":
-        return Answer(command=Cancel(metadata=who), question_id="", verb=verb, press=press)
+        return Answer(command=Cancel(metadata=who), question_id=CANCEL, verb=verb, press=press)
+    if verb == "interrupt":
+        instead = Interrupt(message=_message(message, view), metadata=who)
+        return Answer(command=instead, question_id=INTERRUPT, verb=verb, press=press)
     make = _COMMANDS.get(verb)
     if make is None:
-        known = ", ".join([*_COMMANDS, "cancel"])
+        known = ", ".join([*_COMMANDS, "cancel", "interrupt"])
         raise _refused(view, question_id, RefusalReason.INVALID, f"a panel knows {known}; it was told {verb[:40]!r}")
     asked = message.get("asked")
     for question in view.questions:
@@ -73,6 +88,17 @@ def read(message: Mapping[str, Any], view: View, by: str) -> Answer:
     except (InvalidValueError, TypeError) as error:
         raise _refused(view, question_id, RefusalReason.INVALID, str(error)) from error
     return Answer(command=command, question_id=question_id, verb=verb, press=press)
+
+
+def about(command: Command) -> str:
+    """The id of the question that a command answers, or CANCEL or INTERRUPT."""
+    match command:
+        case Cancel():
+            return CANCEL
+        case Interrupt():
+            return INTERRUPT
+        case _:
+            return command.correlation_id
 
 
 def only_question(view: View) -> str:
@@ -90,21 +116,24 @@ def only_question(view: View) -> str:
     raise _refused(view, "", RefusalReason.WRONG_CORRELATION, f"several questions are open, name one of {known}")
 
 
-def in_code(view: View, question: Asked) -> str:
-    """The line of Python that answers the question, in any kernel that has the lab open."""
-    if not (verbs := offers(question)):
-        return f"lab.restore({view.turn_id!r})"
-    which = f"call_id={question.id!r}" if len(view.questions) > 1 else ""
-    said = {"submit": _example(question), "supply": "..."}.get(verbs[0], "")
-    method = "continue_" if verbs[0] == "continue" else verbs[0]
-    return f"lab.restore({view.turn_id!r}).{method}({', '.join(filter(None, [said, which]))})"
+def _message(message: Mapping[str, Any], view: View) -> str:
+    text = message.get("message")
+    if not isinstance(text, str) or not text.strip():
+        raise _refused(view, INTERRUPT, RefusalReason.INVALID, "an interruption says what to do instead")
+    return well_formed(text)
 
 
-def _example(question: Asked) -> str:
-    if question.schema is None:
-        return '"your answer"'
-    names = list(question.schema.get("properties", {}))[:4]
-    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: ..." for name in names) + "}"
+def _approve(question_id: str, message: Mapping[str, Any], who: FrozenDict) -> Command:
+    arguments = message.get("arguments")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise TypeError(f"arguments are named values, not {type(arguments).__name__}")
+    return AgentResumeCommand.approve_tool(question_id, arguments=arguments, **who)
+
+
+def _supply(question_id: str, message: Mapping[str, Any], who: FrozenDict) -> Command:
+    error = message.get("error")
+    told = None if error is None else str(error)
+    return AgentResumeCommand.external_result(question_id, message.get("data"), error=told, **who)
 
 
 def _submit(question_id: str, message: Mapping[str, Any], who: FrozenDict) -> Command:
@@ -114,14 +143,19 @@ def _submit(question_id: str, message: Mapping[str, Any], who: FrozenDict) -> Co
     return AgentResumeCommand.user_input(question_id, data, **who)
 
 
+def _reason(message: Mapping[str, Any]) -> str:
+    return well_formed(str(message.get("reason") or ""))
+
+
 _Make = Callable[[str, Mapping[str, Any], FrozenDict], Command]
 
 # verb -> the command it becomes
 _COMMANDS: Mapping[str, _Make] = {
-    "approve": lambda id, message, who: AgentResumeCommand.approve_tool(id, **who),
-    "reject": lambda id, message, who: AgentResumeCommand.reject_tool(id, str(message.get("reason") or ""), **who),
+    "approve": _approve,
+    "reject": lambda id, message, who: AgentResumeCommand.reject_tool(id, _reason(message), **who),
     "submit": _submit,
-    "supply": lambda id, message, who: AgentResumeCommand.external_result(id, message.get("data"), **who),
+    "decline": lambda id, message, who: AgentResumeCommand.decline(id, _reason(message), **who),
+    "supply": _supply,
     "retry": lambda id, message, who: AgentResumeCommand.retry(id, **who),
     "continue": lambda id, message, who: AgentResumeCommand.continue_(id, **who),
 }

@@ -51,12 +51,28 @@ def waits(view: View, event: AgentEvent) -> View:
     return put(view, replace(call, state=CallState.WAITING))
 
 
+def answered(view: View, call_id: str) -> View:
+    """The person has said something about it."""
+    for item in view.items:
+        if isinstance(item, Call) and item.call_id == call_id and item.state is CallState.WAITING:
+            view = put(view, replace(item, state=CallState.READY))
+    return view
+
+
 def started(view: View, event: AgentEvent) -> View:
     """It runs."""
     view, call = _call(view, event)
-    return put(
-        view, replace(call, state=CallState.RUNNING, began=event.occurred_at, ended=None, progress=None, problem="")
+    edited = event.data.get("arguments")  # logs of the first version have none
+    runs = replace(
+        call,
+        state=CallState.RUNNING,
+        began=event.occurred_at,
+        ended=None,
+        progress=None,
+        problem="",
+        arguments=call.arguments if edited is None else fields(edited),
     )
+    return put(view, runs)
 
 
 def progressed(view: View, event: AgentEvent) -> View:

@@ -20,6 +20,8 @@ TURN = 240_000  # characters shown of all texts of a turn; those that begin late
 LEAST = 2_000  # characters that a text shows even then
 VALUE = 4_000  # characters shown of one argument
 FIELDS = 60  # entries shown of one mapping
+GIVEN = 20_000  # characters, as JSON, of arguments that can be changed in a panel
+EXACT = 2**53  # whole numbers below it are the same in a browser
 ITEMS = 400  # newest items kept
 
 Fields = tuple[tuple[str, str], ...]
@@ -127,6 +129,8 @@ class Answered:
     by: str = ""
     via: str = ""
     reason: str = ""
+    outcome: str = ""
+    """Of a question that nobody answered in time: REJECT or APPROVE."""
     fields: Fields = ()
 
 
@@ -155,10 +159,22 @@ class Asked:
     code: str = ""
     reason: str = ""
     tool_name: str = ""
+    call_id: str = ""
+    """The call that it is about, if it is about one."""
     arguments: Fields = ()
+    given: FrozenDict | None = None
+    """The arguments themselves; None where a browser could not give them back as they are."""
     form_key: str = ""
     schema: FrozenDict | None = None
     metadata: Fields = ()
+    expires_at: datetime | None = None
+    """When it resolves by itself."""
+    when_expired: str = ""
+    """To what: REJECT or APPROVE."""
+    due_at: datetime | None = None
+    """When what failed is tried again."""
+    failure: Fields = ()
+    """How the model failed that is asked about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,3 +227,17 @@ def fields(data: Mapping[str, Any], most: int = VALUE) -> Fields:
     if len(data) > FIELDS:
         shown.append(("…", f"{len(data) - FIELDS:,} more"))
     return tuple(shown)
+
+
+def exact(data: FrozenDict) -> FrozenDict | None:
+    """The data, if it is small enough to be changed in a browser and would come back from there as it is."""
+    fits = _is_exact(data) and len(json.dumps(data, ensure_ascii=False)) <= GIVEN
+    return data if fits else None
+
+
+def _is_exact(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_exact, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_exact, value))
+    return not isinstance(value, int) or -EXACT < value < EXACT

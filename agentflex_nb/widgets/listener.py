@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..core.events import AgentEvent
 from .items import View
 from .kernel import after_each_cell, is_notebook, running_cell
-from .panel import OnCommand, Panel, Screen
+from .panel import OnCommand, Panel, ParametersOf, Screen, not_known
 from .screens import TextScreen
 
 __all__ = ["NotebookListener", "is_notebook"]
@@ -27,10 +27,13 @@ class _Opened:
 
 
 class NotebookListener:
-    """A callable for `runner.add_event_listener`. `on_command` is given the answers of all its panels."""
+    """A callable for `runner.add_event_listener`. `on_command` is given the answers of all its panels.
 
-    def __init__(self, on_command: OnCommand, *, user: str = "") -> None:
-        self._on_command, self._user = on_command, user
+    `parameters_of` finds the schema by which the arguments of a call are changed.
+    """
+
+    def __init__(self, on_command: OnCommand, *, user: str = "", parameters_of: ParametersOf = not_known) -> None:
+        self._on_command, self._user, self._parameters_of = on_command, user, parameters_of
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}
 
@@ -46,7 +49,9 @@ class NotebookListener:
         `events` is what happened so far. It is read after the panel has begun to listen: a generator that asks the
         store misses nothing, and an event that comes both ways is shown once.
         """
-        panel = Panel(turn_id, on_command=self._on_command, user=self._user, prompt=prompt)
+        panel = Panel(
+            turn_id, on_command=self._on_command, user=self._user, prompt=prompt, parameters_of=self._parameters_of
+        )
         live = is_notebook()
         cell, run = running_cell() if live else ("", "")
         with self._lock:
@@ -67,7 +72,7 @@ class NotebookListener:
         return opened.panel if opened else None
 
     def refuse(self, turn_id: str, correlation_id: str, error: Exception) -> None:
-        """Tell the turn's panel that an answer was not taken; "" is the cancellation."""
+        """Tell the turn's panel that an answer was not taken; CANCEL or INTERRUPT is what answers no question."""
         if panel := self.panel(turn_id):
             panel.refuse(correlation_id, error)
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from ..core.errors import CommandRefusedError
 from ..core.events import AgentEvent
-from .answers import Command, only_question, read
-from .items import View, brief
+from .answers import CANCEL, INTERRUPT, Command, only_question, read
+from .items import Asked, View, brief
 from .pump import Pump, shared_pump
 from .view import show
 from .wire import Json, is_durable, patch, snapshot
@@ -23,10 +23,19 @@ from .wire import Json, is_durable, patch, snapshot
 KEEP = 1.0  # seconds between two snapshots of a turn that runs
 _REFUSALS = 20  # refusals that a panel goes on showing
 
+_ABOUT_NONE = {"cancel": CANCEL, "interrupt": INTERRUPT}  # verbs that answer no question
+
 _log = logging.getLogger(__name__)
 _presses = count(1)
 
 OnCommand = Callable[[str, Command], None]
+
+ParametersOf = Callable[[str, str, str], Mapping[str, Any] | None]
+"""The JSON Schema of a tool's arguments, by agent id, agent version and the tool's name; None where it is not known."""
+
+
+def not_known(agent_id: str, agent_version: str, tool_name: str) -> None:
+    """Where no agents are at hand: arguments are changed as JSON."""
 
 
 class Screen(Protocol):
@@ -60,7 +69,8 @@ class Panel:
     """One turn, live.
 
     `on_command(turn_id, command)` is given every answer and must return at once; what goes wrong with it comes back
-    through `refuse`. `user` is who sits here: answers carry it as `by`.
+    through `refuse`. `user` is who sits here: answers carry it as `by`. `parameters_of` finds the schema by which the
+    arguments of a call are changed.
     """
 
     def __init__(
@@ -70,9 +80,11 @@ class Panel:
         on_command: OnCommand,
         user: str = "",
         prompt: str = "",
+        parameters_of: ParametersOf = not_known,
         pump: Pump | None = None,
     ) -> None:
         self.turn_id, self.user = turn_id, user
+        self._parameters_of = parameters_of
         self._on_command, self._pump = on_command, pump or shared_pump()
         self._screen: Screen | None = None
         self._queue: deque[AgentEvent] = deque()
@@ -97,7 +109,7 @@ class Panel:
         """Appear on this screen, and go on there."""
         with self._drawing, self._folding:
             self._drawn, self._told = self.view, dict(self._answering)
-            screen.start(self._drawn, snapshot(self._drawn, self._number, self._told))
+            screen.start(self._drawn, snapshot(self._drawn, self._number, self._told, self._parameters))
             self._screen = screen
         self._changed()
 
@@ -114,13 +126,16 @@ class Panel:
             for event in events:
                 self._show(event)
 
-    def refuse(self, correlation_id: str, error: Exception) -> None:
-        """An answer was not taken: say so beside its question. "" is the cancellation."""
+    def refuse(self, correlation_id: str, error: Exception, press: str = "") -> None:
+        """An answer was not taken: say so beside its question, or for CANCEL or INTERRUPT below all of them.
+
+        `press` is the mark of the press that is refused; by default that of the one on its way.
+        """
         refused = error if isinstance(error, CommandRefusedError) else None
         with self._folding:
             before = self._answering.pop(correlation_id, {})
             self._answering[correlation_id] = {
-                "press": before.get("press", ""),
+                "press": press or before.get("press", ""),
                 "phase": "refused",
                 "reason": refused.reason.value if refused else type(error).__name__,
                 "message": brief(str(error), 2_000),
@@ -146,13 +161,16 @@ class Panel:
     def press(self, verb: str, correlation_id: str | None = None, **data: Any) -> None:
         """Press a button of this panel: what a click does, in code.
 
-        `verb` is approve, reject (reason=), submit (data=), supply (data=), retry, continue or cancel.
+        `verb` is approve (arguments=), reject (reason=), submit (data=), decline (reason=), supply (data= or error=),
+        retry, continue, interrupt (message=) or cancel.
 
         Raises:
             CommandRefusedError: no question was named, and there is none or more than one.
         """
         view = self.view
-        question_id = correlation_id or ("" if verb == "cancel" else only_question(view))
+        question_id = correlation_id or _ABOUT_NONE.get(verb)
+        if question_id is None:
+            question_id = only_question(view)
         asked = next((question.asked for question in view.questions if question.id == question_id), None)
         mark = f"code {next(_presses)}"
         self.hear({"kind": "press", "verb": verb, "question": question_id, "asked": asked, "press": mark, **data})
@@ -170,20 +188,21 @@ class Panel:
                 case other:
                     _log.warning("a panel was told %.80r, which it does not know", other)
         except Exception as error:  # what a message handler raises is seen by nobody
-            self.refuse(str(message.get("question") or ""), error)
+            self.refuse(str(message.get("question") or ""), error, str(message.get("press") or ""))
         self._changed()
 
     def _pressed(self, message: Mapping[str, Any]) -> None:
         answer = read(message, self.view, self.user)
         with self._folding:
-            on_its_way = {"press": answer.press, "phase": "sent", "verb": answer.verb}
-            self._answering[answer.question_id] = on_its_way
+            # what an interruption leads to is no answer to wait for: that it was heard is all there is to say
+            phase = "heard" if answer.question_id == INTERRUPT else "sent"
+            self._answering[answer.question_id] = {"press": answer.press, "phase": phase, "verb": answer.verb}
         self._on_command(self.turn_id, answer.command)
 
     def _forget_answered(self) -> None:
         open_now = {question.id for question in self._view.questions}
         if not (self._view.cancelling or self._view.status.is_terminal):
-            open_now.add("")
+            open_now.add(CANCEL)
         for question_id, told in list(self._answering.items()):
             if told["phase"] == "sent" and question_id not in open_now:
                 del self._answering[question_id]
@@ -204,13 +223,16 @@ class Panel:
                 self._number += 1
                 whole = self._wants_all
                 self._wants_all = False
-                make = snapshot(new, self._number, answering) if whole else patch(old, new, self._number, answering)
-                screen.draw(new, make)
+                if whole:
+                    message = snapshot(new, self._number, answering, self._parameters)
+                else:
+                    message = patch(old, new, self._number, answering, self._parameters)
+                screen.draw(new, message)
                 self._owes_snapshot |= answering != self._told or is_durable(old, new)
                 self._drawn, self._told = new, answering
             if self._owes_snapshot and (still or now - self._kept_at >= KEEP):
                 self._kept_at, self._owes_snapshot = now, False
-                screen.keep(snapshot(new, self._number, answering))
+                screen.keep(snapshot(new, self._number, answering, self._parameters))
             if still and (self._wants_settling or _stop(new) != _stop(self._settled)):
                 self._settled, self._wants_settling = new, False
                 screen.settle(new)
@@ -226,6 +248,9 @@ class Panel:
             with self._drawing:
                 self._closed = True
                 self._screen.close(self.view)
+
+    def _parameters(self, question: Asked) -> Mapping[str, Any] | None:
+        return self._parameters_of(self._view.agent_id, self._view.agent_version, question.tool_name)
 
     def _changed(self) -> None:
         if self._screen is None or self._closed:

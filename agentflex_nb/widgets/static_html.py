@@ -11,10 +11,10 @@ from html import escape
 from pathlib import Path
 from typing import assert_never
 
-from .answers import in_code
+from .code import in_code
 from .items import Answered, Asked, Call, CallState, Fields, Item, Level, Note, Prose, ProseKind, Step, View
 from .prose import markdown
-from .words import SIGNS, STATUS, duration, figures, foot_line, left_out, said
+from .words import SIGNS, STATUS, deadline, duration, figures, foot_line, is_no, left_out, said
 
 
 def turn_html(view: View) -> str:
@@ -65,7 +65,8 @@ def _item(view: View, item: Item) -> str:
         case Call():
             return _call(item)
         case Answered():
-            return f'<div class="afx-answered">{escape(said(item))}{_table(item.fields)}</div>'
+            no = " afx-no" if is_no(item) else ""
+            return f'<div class="afx-answered{no}">{escape(said(item))}{_table(item.fields)}</div>'
         case Note():
             level = "" if item.level is Level.INFO else f" afx-{item.level}"
             return f'<div class="afx-note{level}">{escape(item.text)}</div>'
@@ -102,11 +103,13 @@ def _call(call: Call) -> str:
 
 
 def _card(view: View, question: Asked) -> str:
-    code = f'<pre class="afx-code">{escape(in_code(view, question))}</pre>'
+    code = f'<pre class="afx-code">{escape(chr(10).join(in_code(view, question)))}</pre>'
     title = f'<div class="afx-title">{escape(question.message)}</div>'
     reason = f'<div class="afx-why">{escape(question.reason)}</div>' if question.reason else ""
     told = _table(question.arguments) if question.tool_name and not question.form_key else ""
-    return f'<div class="afx-card">{title}{reason}{told}<div class="afx-how">Answer it in code:</div>{code}</div>'
+    by_itself = f'<div class="afx-deadline">{escape(deadline(question))}</div>' if deadline(question) else ""
+    how = '<div class="afx-how">Answer it in code, with one of:</div>'
+    return f'<div class="afx-card">{title}{reason}{told}{_table(question.failure)}{by_itself}{how}{code}</div>'
 
 
 def _table(fields: Fields) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from .answers import in_code
+from .code import in_code
 from .items import Answered, Asked, Call, CallState, Fields, Item, Note, Prose, ProseKind, Step, View
-from .words import SIGNS, duration, figures, left_out, said
+from .words import SIGNS, deadline, duration, figures, left_out, said
 
 
 def turn_text(view: View) -> str:
@@ -73,9 +73,13 @@ def _question(view: View, question: Asked) -> Iterator[str]:
     yield from _block("  ? ", question.message)
     if question.reason:
         yield from _block("      ", question.reason)
-    for line in _field_lines(question.arguments):
+    for line in _field_lines((*question.arguments, *question.failure)):
         yield f"      {line}"
-    yield f"      answer it: {in_code(view, question)}"
+    if by_itself := deadline(question):
+        yield f"      {by_itself}"
+    first, *others = in_code(view, question)
+    yield f"      answer it: {first}"
+    yield from (f"             or: {line}" for line in others)
 
 
 def _arguments(call: Call) -> str:

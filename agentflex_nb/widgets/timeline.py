@@ -50,3 +50,12 @@ def end_prose(view: View, at: datetime) -> View:
 def sentence(error: Mapping[str, Any]) -> str:
     """An error's data in words."""
     return f"{error['kind']}: {error['message']}"
+
+
+def clock(at: datetime) -> str:
+    """A time of day, as it stands in what is saved: a page may be read anywhere.
+
+    >>> clock(datetime.fromisoformat("2026-01-01T12:00:07+00:00"))
+    'at 12:00:07 UTC'
+    """
+    return f"at {at:%H:%M:%S} UTC"

@@ -12,6 +12,7 @@ from ..core.errors import ErrorSummary
 from ..core.events import AgentEvent, EventType
 from ..core.machine import AgentStatus, SuspensionType
 from ..core.messages import Usage
+from ..core.questions import EXPIRED
 from . import calls
 from .items import (
     Answered,
@@ -24,11 +25,22 @@ from .items import (
     Step,
     View,
     brief,
+    exact,
     fields,
 )
-from .timeline import add, end_prose, note, put, say, sentence
+from .timeline import add, clock, end_prose, note, put, say, sentence
 
 _OPEN = frozenset({CallState.WRITING, CallState.READY, CallState.WAITING, CallState.RUNNING})
+LIMITS = {
+    "MAX_STEPS_REACHED": "steps",
+    "MAX_ITERATIONS_REACHED": "model rounds",
+    "max_seconds": "seconds of work",
+    "max_total_tokens": "tokens",
+    "max_input_tokens": "input tokens",
+    "max_output_tokens": "output tokens",
+    "max_tool_calls": "tool calls",
+}
+"""What is counted under a limit."""
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -120,8 +132,13 @@ def _replied(view: View, event: AgentEvent) -> View:
 
 def _model_failed(view: View, event: AgentEvent) -> View:
     view = calls.give_up(_spent(end_prose(view, event.occurred_at), event))
-    said, attempt = sentence(event.data["error"]), event.data["attempt"]
-    return note(view, event, f"The model call failed (attempt {attempt}): {said}", Level.ERROR)
+    error, attempt = event.data["error"], event.data["attempt"]
+    if error["code"] in _LEFT:
+        return note(view, event, f"The model call was left: {error['message']}")
+    return note(view, event, f"The model call failed (attempt {attempt}): {sentence(error)}", Level.ERROR)
+
+
+_LEFT = frozenset({"LEFT", "INTERRUPTED", "CANCELLED"})  # codes of an end that somebody wanted
 
 
 def _spent(view: View, event: AgentEvent) -> View:
@@ -134,57 +151,79 @@ def _spent(view: View, event: AgentEvent) -> View:
 
 def _suspended(view: View, event: AgentEvent) -> View:
     before = {(asked.id, asked.code): asked for asked in view.questions}
-    told = [_asked(question, event.sequence) for question in event.data["questions"]]
+    told = [_asked(question, event) for question in event.data["questions"]]
     # what was open stays the same question when a part of the others was answered
     return replace(view, questions=tuple([before.get((asked.id, asked.code), asked) for asked in told]))
 
 
-def _asked(told: Mapping[str, Any], sequence: int) -> Asked:
+def _asked(told: Mapping[str, Any], event: AgentEvent) -> Asked:
+    failure = event.data["metadata"].get("model_failure", {})
+    about = told["id"] if told["tool_name"] else ""  # so it was in logs of the first version, which say no more of it
     return Asked(
         id=told["id"],
         type=SuspensionType(told["type"]),
         message=brief(told["message"]),
-        asked=sequence,
+        asked=event.sequence,
         code=told["code"],
         reason=brief(told["reason"]),
         tool_name=told["tool_name"],
+        call_id=told.get("call_id", about),
         arguments=fields(told["arguments"]),
+        given=exact(told["arguments"]),
         form_key=told["form_key"],
         schema=told["schema"],
         metadata=fields(told["metadata"], 1_000),
+        expires_at=_moment(told.get("expires_at")),
+        when_expired=told.get("when_expired", ""),
+        due_at=_moment(event.data.get("next_runnable_at")),
+        failure=fields({word: failure[name] for name, word in _FAILURE.items() if failure.get(name)}, 1_000),
     )
+
+
+# what is told of a model that failed -> how it is said
+_FAILURE = {
+    "type": "error",
+    "http_status": "HTTP status",
+    "provider_error_code": "provider's code",
+    "request_id": "request",
+    "attempts": "attempts",
+}
+
+
+def _moment(iso: str | None) -> datetime | None:
+    return datetime.fromisoformat(iso) if iso else None
 
 
 def _resumed(view: View, event: AgentEvent) -> View:
     data, found = event.data, event.data["correlation_id"]
     question = next((asked for asked in view.questions if asked.id == found), None)
     left = tuple(asked for asked in view.questions if asked.id != found) if data["remaining"] else ()
-    metadata = data["metadata"]
+    metadata, expired = data["metadata"], data["command_type"] == EXPIRED
     answer = Answered(
         key=view.next_key,
         question_id=found,
         about=_about(question) if question else found,
         command_type=data["command_type"],
         at=event.occurred_at,
-        by=brief(metadata.get("by") or "", 200),
+        by="" if expired else brief(metadata.get("by") or "", 200),
         via=brief(metadata.get("via") or "", 200),
-        reason=brief(data["reason"]),
-        fields=_submitted(data["data"]),
+        reason="" if expired else brief(data["reason"]),
+        outcome=metadata.get("outcome", "") if expired else "",
+        fields=_said_with(data["command_type"], data["data"]),
     )
     view = add(replace(view, questions=left), answer, event.occurred_at)
-    waiting = [item for item in view.items if isinstance(item, Call) and item.call_id == found]
-    for call in waiting:
-        view = put(view, replace(call, state=CallState.READY))
-    return view
+    return calls.answered(view, question.call_id) if question else view
 
 
 def _about(question: Asked) -> str:
     return question.form_key or question.tool_name or question.message
 
 
-def _submitted(data: Any) -> Fields:
+def _said_with(command_type: str, data: Any) -> Fields:
     if data is None:
         return ()
+    if command_type == "EXTERNAL_RESULT":
+        data = {name: value for name, value in data.items() if value is not None}
     return fields(data) if isinstance(data, Mapping) else (("", brief(data)),)
 
 
@@ -202,15 +241,19 @@ def _failed(view: View, event: AgentEvent) -> View:
 
 
 def _limited(view: View, event: AgentEvent) -> View:
-    words = {EventType.MAX_STEPS_REACHED: "steps", EventType.MAX_ITERATIONS_REACHED: "model rounds"}
-    what = words.get(event.type, "of the budget")
-    said = f"{event.data.get('used')} of {event.data.get('limit')} {what} are used"
-    return replace(view, error=ErrorSummary(kind="LimitReached", message=said, code=str(event.type)))
+    key = event.data.get("key", event.type)
+    said = f"{event.data['used']:,} of {event.data['limit']:,} {LIMITS[key]} are used ({key})"
+    return replace(view, error=ErrorSummary(kind="LimitReached", message=said, code=key))
 
 
 def _retrying(view: View, event: AgentEvent) -> View:
-    said = sentence(event.data["error"]) if event.data.get("error") else "a failed call"
-    return note(view, event, f"Trying again at {event.data['next_runnable_at']}: {said}", Level.WARNING)
+    due_at = datetime.fromisoformat(event.data["next_runnable_at"])
+    what = event.data["tool_name"] or "The model"
+    return note(view, event, f"{what} is tried again {clock(due_at)}")
+
+
+def _told_outside(view: View, event: AgentEvent) -> View:
+    return note(view, event, f"{event.data['tool_name']} was asked to stop, outside")
 
 
 # event -> what it changes beyond status, steps and clock
@@ -230,6 +273,10 @@ _CHANGES: Mapping[EventType, Callable[[View, AgentEvent], View]] = {
     EventType.TOOL_INTERRUPTED: calls.interrupted,
     EventType.TOOL_APPROVAL_REQUESTED: calls.waits,
     EventType.TOOL_INPUT_REQUESTED: calls.waits,
+    EventType.EXTERNAL_TOOL_REQUESTED: calls.waits,
+    EventType.EXTERNAL_TOOL_COMPLETED: calls.completed,
+    EventType.EXTERNAL_TOOL_FAILED: calls.failed,
+    EventType.EXTERNAL_TOOL_CANCEL_REQUESTED: _told_outside,
     EventType.TURN_SUSPENDED: _suspended,
     EventType.TURN_RESUMED: _resumed,
     EventType.CANCELLATION_REQUESTED: _cancelling,

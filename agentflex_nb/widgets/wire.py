@@ -4,25 +4,34 @@ Rule: both are numbered. A patch follows the number before it or is not applied;
 Rule: no top-level key is called "id": ipykernel 7.4 keeps such messages for ever.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
 from ..core.frozen import FrozenDict
-from .answers import VERSION, in_code, offers
+from .answers import VERSION, is_editable, offers
+from .code import in_code
 from .items import Answered, Asked, Call, Fields, Item, Note, Prose, Step, View
-from .words import SAID, SIGNS, STATUS, foot_line, left_out
+from .words import SIGNS, STATUS, answer_word, foot_line, is_no, left_out
 
 Json = dict[str, Any]
 
 
-def snapshot(view: View, number: int, answering: Mapping[str, Any]) -> Json:
+Parameters = Callable[[Asked], Mapping[str, Any] | None]
+"""The JSON Schema of the arguments that a question is about, where it is known."""
+
+
+def unknown(question: Asked) -> None:
+    """Where no schemas are at hand."""
+
+
+def snapshot(view: View, number: int, answering: Mapping[str, Any], parameters: Parameters = unknown) -> Json:
     """Everything, as of message `number`."""
     items = [_item(item, view.turn_id) for item in view.items]
-    return {"v": VERSION, "kind": "snapshot", "n": number, "state": state(view, answering), "items": items}
+    return {"v": VERSION, "kind": "snapshot", "n": number, "state": state(view, answering, parameters), "items": items}
 
 
-def patch(old: View, new: View, number: int, answering: Mapping[str, Any]) -> Json:
+def patch(old: View, new: View, number: int, answering: Mapping[str, Any], parameters: Parameters = unknown) -> Json:
     """What leads from one view to a later one of the same turn; `answering` is what became of presses."""
     put: list[Json] = []
     grown: list[Json] = []
@@ -38,7 +47,7 @@ def patch(old: View, new: View, number: int, answering: Mapping[str, Any]) -> Js
         "v": VERSION,
         "kind": "patch",
         "n": number,
-        "state": state(new, answering),
+        "state": state(new, answering, parameters),
         "put": put,
         "grown": grown,
     }
@@ -55,7 +64,7 @@ def is_durable(old: View, new: View) -> bool:
     )
 
 
-def state(view: View, answering: Mapping[str, Any]) -> Json:
+def state(view: View, answering: Mapping[str, Any], parameters: Parameters = unknown) -> Json:
     """All of a turn that is not an item."""
     usage, (word, tone) = view.usage, STATUS[view.status]
     return {
@@ -77,12 +86,13 @@ def state(view: View, answering: Mapping[str, Any]) -> Json:
         "at": _iso(view.at),
         "running_since": _iso(view.running_since),
         "ran": view.ran.total_seconds(),
-        "questions": [_question(view, question) for question in view.questions],
+        "questions": [_question(view, question, parameters) for question in view.questions],
         "answering": dict(answering),
     }
 
 
-def _question(view: View, question: Asked) -> Json:
+def _question(view: View, question: Asked, parameters: Parameters) -> Json:
+    editable = is_editable(question)
     return {
         "question": question.id,
         "type": question.type.value,
@@ -95,8 +105,14 @@ def _question(view: View, question: Asked) -> Json:
         "form": question.form_key,
         "schema": thaw(question.schema),
         "metadata": _pairs(question.metadata),
+        "given": thaw(question.given) if editable else None,
+        "parameters": thaw(parameters(question)) if editable else None,
+        "expires_at": _iso(question.expires_at),
+        "when_expired": question.when_expired,
+        "due_at": _iso(question.due_at),
+        "failure": _pairs(question.failure),
         "offers": list(offers(question)),
-        "in_code": in_code(view, question),
+        "in_code": "\n".join(in_code(view, question)),
     }
 
 
@@ -135,7 +151,8 @@ def _item(item: Item, turn_id: str) -> Json:
                 "is": "answered",
                 "question": item.question_id,
                 "about": item.about,
-                "word": SAID.get(item.command_type, item.command_type),
+                "word": answer_word(item),
+                "no": is_no(item),
                 "at": _iso(item.at),
                 "by": item.by,
                 "via": item.via,

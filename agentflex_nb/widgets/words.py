@@ -5,7 +5,9 @@ from datetime import timedelta
 from enum import StrEnum
 
 from ..core.machine import AgentStatus
-from .items import Answered, CallState, Prose, View
+from ..core.questions import EXPIRED
+from .items import Answered, Asked, CallState, Prose, View
+from .timeline import clock
 from .view import ran_for
 
 
@@ -43,11 +45,16 @@ SAID: Mapping[str, str] = {
     "APPROVE_TOOL": "Approved",
     "REJECT_TOOL": "Rejected",
     "USER_INPUT": "Answered",
+    "DECLINE": "Declined",
     "EXTERNAL_RESULT": "Result supplied",
     "RETRY": "Retried",
-    "CONTINUE": "Continued",
+    "CONTINUE": "Went on at once",
+    "INTERRUPT": "Interrupted",
+    EXPIRED: "Nobody answered in time",
 }
 """An answer in a word."""
+
+_OUTCOMES: Mapping[str, str] = {"REJECT": "rejected", "APPROVE": "approved"}
 
 SIGNS: Mapping[CallState, str] = {
     CallState.WRITING: "…",
@@ -76,13 +83,34 @@ def foot_line(view: View) -> str:
     return f"turn {view.turn_id} · {view.agent_id} {version}"
 
 
+def answer_word(answer: Answered) -> str:
+    """What the answer was, in a word or a few."""
+    word = SAID.get(answer.command_type, answer.command_type)
+    if answer.outcome:
+        return f"{word}: {_OUTCOMES.get(answer.outcome, answer.outcome)}"
+    return f"{word} with changed arguments" if answer.command_type == "APPROVE_TOOL" and answer.fields else word
+
+
+def is_no(answer: Answered) -> bool:
+    """Whether it keeps something from happening."""
+    return answer.command_type in ("REJECT_TOOL", "DECLINE") or answer.outcome == "REJECT"
+
+
 def said(answer: Answered) -> str:
     """Who answered what, when and why."""
     who = f" by {answer.by}" if answer.by else ""
     why = f": {answer.reason}" if answer.reason else ""
-    return (
-        f"{SAID.get(answer.command_type, answer.command_type)}{who} at {answer.at:%H:%M:%S} UTC ({answer.about}){why}"
-    )
+    return f"{answer_word(answer)}{who} {clock(answer.at)} ({answer.about}){why}"
+
+
+def deadline(question: Asked) -> str:
+    """What happens by itself, and when; "" where nothing does."""
+    if question.due_at:
+        return f"It is tried again on {question.due_at:%Y-%m-%d} {clock(question.due_at)}."
+    if question.expires_at:
+        then = _OUTCOMES.get(question.when_expired, question.when_expired)
+        return f"If nobody answers, it is {then} on {question.expires_at:%Y-%m-%d} {clock(question.expires_at)}."
+    return ""
 
 
 def duration(span: timedelta) -> str:

@@ -7,6 +7,8 @@ import { emptyPicture, take } from "./store.js";
 
 const ANSWER_DUE = 2000; // ms without a word from the kernel, after which it is called busy
 const ASK_AGAIN = 1000; // ms between two requests for the whole
+/** What an interruption goes by where an answer has the name of its question; a cancellation goes by "". */
+export const INTERRUPT = "interrupt";
 let presses = 0;
 
 /** @param {any} model anywidget's model */
@@ -59,6 +61,7 @@ export function connect(model) {
   function forgetAnswered() {
     const { questions, terminal, cancelling, answering } = line.picture.state;
     const open = new Set(questions.map((question) => question.question));
+    if (!terminal) open.add(INTERRUPT);
     if (!terminal && !cancelling) open.add("");
     for (const [question, pressed] of line.pressed) {
       if (!open.has(question) || answering[question]?.press === pressed.press) line.pressed.delete(question);

@@ -2,24 +2,30 @@
 /**
  * A picture as a plain description of what to draw: no DOM here, and nothing but text.
  */
+import { INTERRUPT } from "./connection.js";
 import { phaseOf } from "./store.js";
-import { clock, duration, flat, grouped, took } from "./words.js";
+import { clock, countdown, duration, flat, grouped, took } from "./words.js";
 
 /** How a question's buttons read; the first of what a question offers is the primary one. */
 const BUTTONS = {
   approve: "Approve",
   reject: "Reject",
   submit: "Submit",
+  decline: "Decline",
   supply: "Use this result",
   retry: "Retry",
-  continue: "Go on now",
+  continue: "Retry now",
 };
+
+const FREE = ["idle", "heard", "refused"]; // phases in which a button can be pressed
+const BUSY = "The kernel is busy: what you said is queued, and taken when the running cell has ended.";
 
 /** @param {any} line a connection @param {number} now ms, by the kernel's clock */
 export function describe(line, now) {
   const state = line.picture.state;
   if (!state) return null;
   const cancel = phaseOf(line.pressed.get(""), state.answering[""]);
+  const cards = state.questions.map((question) => describeCard(line, question, now));
   return {
     status: state.cancelling ? "Cancelling" : state.word,
     tone: state.cancelling ? "quiet" : state.tone,
@@ -32,14 +38,15 @@ export function describe(line, now) {
       : "",
     error: state.error && { kind: state.error.kind, message: state.error.message },
     foot: state.foot,
-    live: !state.terminal && !state.blocked,
+    ticks: !state.terminal && (!state.blocked || cards.some(({ countdown }) => countdown)),
     cancel: state.terminal
       ? null
       : {
-          label: cancel === "idle" || cancel === "refused" ? "Cancel" : "Cancelling…",
-          disabled: line.gone || state.cancelling || (cancel !== "idle" && cancel !== "refused"),
+          label: FREE.includes(cancel) ? "Cancel" : "Cancelling…",
+          disabled: line.gone || state.cancelling || !FREE.includes(cancel),
         },
-    cards: state.questions.map((question) => describeCard(line, question)),
+    interrupt: state.terminal ? null : describeInterrupt(line, state),
+    cards,
     notices: notices(line, state),
   };
 }
@@ -57,8 +64,18 @@ function tokens({ input, output }) {
   return input === null && output === null ? "" : `${grouped(input ?? 0)} in, ${grouped(output ?? 0)} out`;
 }
 
-/** @param {any} line @param {any} question */
-export function describeCard(line, question) {
+function describeInterrupt(line, state) {
+  const answering = state.answering[INTERRUPT];
+  const phase = phaseOf(line.pressed.get(INTERRUPT), answering);
+  return {
+    disabled: line.gone || state.cancelling || !FREE.includes(phase),
+    word: { sending: "Sending…", busy: BUSY }[phase] ?? "",
+    refused: phase === "refused" ? answering.press : "",
+  };
+}
+
+/** @param {any} line @param {any} question @param {number} now ms, by the kernel's clock */
+export function describeCard(line, question, now) {
   const answering = line.picture.state.answering[question.question];
   const phase = phaseOf(line.pressed.get(question.question), answering);
   const refused = phase === "refused" ? answering : null;
@@ -70,20 +87,20 @@ export function describeCard(line, question) {
     why: question.reason,
     tool: question.form || question.message.includes(question.tool) ? "" : question.tool,
     arguments: question.form ? [] : question.arguments,
+    given: question.given,
+    parameters: question.parameters,
     metadata: question.metadata,
+    failure: question.failure,
     schema: question.schema,
+    countdown: countdownOf(question, now),
     code: question.in_code,
-    buttons: question.offers.map((verb, n) => ({
-      verb,
-      label: verb === "approve" && question.code === "OUTCOME_UNKNOWN" ? "Run again" : (BUTTONS[verb] ?? verb),
-      primary: n === 0,
-    })),
-    disabled: line.gone || (phase !== "idle" && phase !== "refused"),
+    buttons: buttonsOf(question),
+    disabled: line.gone || !FREE.includes(phase),
     word: line.gone
       ? ""
       : ({
           sending: "Sending…",
-          busy: "The kernel is busy: your answer is queued, and taken when the running cell has ended.",
+          busy: BUSY,
           sent: "On its way…",
         }[phase] ?? ""),
     refusal: refused ? { message: refusalText(refused), errors: refused.errors } : null,
@@ -91,10 +108,41 @@ export function describeCard(line, question) {
   };
 }
 
+/** type of question -> the middle of its card; what asks for approval has one by its code */
+const KINDS = { EXTERNAL_TOOL: "outside", RETRY: "waiting", MODEL: "waiting", CHILD_AGENT: "waiting" };
+
 function kindOf(question) {
   if (question.schema) return "form";
   if (question.type === "USER_INPUT") return "text";
-  return question.code === "OUTCOME_UNKNOWN" ? "unknown" : "approval";
+  return KINDS[question.type] ?? (question.code === "OUTCOME_UNKNOWN" ? "unknown" : "approval");
+}
+
+/** What stands below a question: `verb` is what is said, `act` what the button does, where that is another word. */
+function buttonsOf(question) {
+  const known = question.code === "OUTCOME_UNKNOWN" ? { ...BUTTONS, approve: "Run again" } : BUTTONS;
+  const buttons = question.offers.map((verb, n) => ({ verb, act: verb, label: known[verb] ?? verb, primary: n === 0 }));
+  if (question.type === "EXTERNAL_TOOL")
+    buttons.push({ verb: "supply", act: "fail", label: "Report an error", primary: false });
+  if (question.type === "RETRY" || question.type === "MODEL")
+    buttons.push({ verb: "cancel", act: "cancel", label: "Cancel the turn", primary: false });
+  return buttons;
+}
+
+const OUTCOMES = { REJECT: "rejected", APPROVE: "approved" };
+
+/** What happens by itself, and in how long: told from the moment alone, no word from the kernel is needed. */
+function countdownOf(question, now) {
+  const left = (iso) => (Date.parse(iso) - now) / 1000;
+  if (question.due_at) {
+    const seconds = left(question.due_at);
+    return seconds > 0 ? `Tried again in ${countdown(seconds)}` : "Due now";
+  }
+  if (!question.expires_at) return "";
+  const seconds = left(question.expires_at);
+  const then = OUTCOMES[question.when_expired] ?? question.when_expired;
+  return seconds > 0
+    ? `If nobody answers, it is ${then} in ${countdown(seconds)}`
+    : `Nobody answered in time: it is ${then}`;
 }
 
 function refusalText(refused) {
@@ -150,7 +198,7 @@ export function describeItem(item, now) {
       return {
         label: `${item.word}${item.by ? ` by ${item.by}` : ""} at ${clock(item.at)}`,
         about: flat(item.about, 120),
-        refused: item.word === "Rejected",
+        refused: item.no,
         reason: item.reason,
         fields: item.fields,
       };

@@ -7,18 +7,16 @@ import { freshId, h, say } from "./dom.js";
  * Draw a form.
  * @param {import("./form.js").Plan} part
  * @param {any} raw what stands in the inputs; written to as the person types
+ * @param {(raw: any) => void} put takes the whole anew, where it is one value and not named parts
  * @returns {{element: HTMLElement, mark(errors: {pointer: string, message: string}[]): void}} mark shows what is wrong
  *   beside its field, and what belongs to no field above them
  */
-export function drawForm(part, raw) {
+export function drawForm(part, raw, put) {
+  let whole = raw;
+  const slot = { get: () => whole, set: (value) => put((whole = value)) };
   const places = new Map(); // pointer -> { error, input }
   const general = h("div", { class: "afx-fault", role: "alert" });
-  const element = h(
-    "div",
-    { class: "afx-form" },
-    general,
-    field(part, "", { get: () => raw, set: () => {} }, places, true),
-  );
+  const element = h("div", { class: "afx-form" }, general, field(part, "", slot, places, true));
   return {
     element,
     mark(errors) {

@@ -240,3 +240,47 @@ function withZone(local) {
   const at = new Date(local);
   return Number.isNaN(at.valueOf()) ? local : at.toISOString();
 }
+
+/**
+ * The arguments of a call as a form, filled in as they are.
+ * @param {any} schema the JSON Schema of the tool; null where it is not known
+ * @param {Record<string, any>} given
+ * @returns {Plan}
+ */
+export function planArguments(schema, given) {
+  const part = plan(schema ?? {});
+  const places = new Set(part.fields?.map(({ key }) => key));
+  if (part.kind !== "object" || !Object.keys(given).every((key) => places.has(key)))
+    return { kind: "json", title: "Arguments, as JSON", description: "", required: true, initial: given, schema: {} };
+  const fields = part.fields.map(({ key, plan: inner }) => ({
+    key,
+    plan: Object.hasOwn(given, key) ? { ...inner, initial: given[key] } : inner,
+  }));
+  return { ...part, required: true, fields };
+}
+
+/**
+ * The arguments as they were changed. What nobody touched is what was given: an input may not hold it exactly.
+ * @param {Plan} part @param {any} raw @param {Record<string, any>} given
+ * @returns {{value: any, errors: {pointer: string, message: string}[]}}
+ */
+export function readArguments(part, raw, given) {
+  const { value, errors } = read(part, raw);
+  if (errors.length) return { value: undefined, errors };
+  if (part.kind !== "object") {
+    const named = value !== null && typeof value === "object" && !Array.isArray(value);
+    return named
+      ? { value, errors }
+      : { value: undefined, errors: [{ pointer: "", message: "Arguments are named values: {…}" }] };
+  }
+  const now = value ?? {};
+  const before = read(part, initial(part)).value ?? {};
+  const of = (data, key) => (Object.hasOwn(data, key) ? data[key] : undefined);
+  const entries = part.fields
+    .map(({ key }) => [key, same(of(now, key), of(before, key)) ? of(given, key) : of(now, key)])
+    .filter(([, said]) => said !== undefined);
+  return { value: Object.fromEntries(entries), errors };
+}
+
+/** Whether two values are the same JSON. */
+export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);

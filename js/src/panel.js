@@ -7,10 +7,11 @@ import { makeCard } from "./card.js";
 import { connect } from "./connection.js";
 import { describe, describeItem } from "./describe.js";
 import { h, say } from "./dom.js";
+import { makeInterrupt } from "./interrupt.js";
 import { makePart } from "./parts.js";
 
 const REPAINT = 50; // ms between two repaints, at least
-const TICK = 1000; // ms between two looks at the clock while something runs
+const TICK = 1000; // ms between two looks at the clock while something runs or is counted down
 
 /** @type {Map<string, any>} the lines by the name of their panel: each hook is handed another object for one model */
 const lines = new Map();
@@ -92,7 +93,7 @@ function render({ model, el }) {
 
   const leave = line.subscribe(schedule);
   const clock = window.setInterval(() => {
-    if (describe(line, 0)?.live) schedule();
+    if (describe(line, Date.now() - line.skew)?.ticks) schedule();
   }, TICK);
   paint();
   // the output should have been replaced when the turn ended; this page was away then
@@ -121,6 +122,7 @@ function frame(line) {
     text: "Cancel",
     on: { click: () => line.press("cancel") },
   });
+  const interrupt = makeInterrupt(line);
   const prompt = h("div", { class: "afx-prompt", hidden: true });
   const dropped = h("div", { class: "afx-note", hidden: true });
   const items = h("div");
@@ -136,8 +138,8 @@ function frame(line) {
   const cards = h("div", { class: "afx-cards" });
   const notices = h("div", { class: "afx-notices", role: "alert" });
   const foot = h("div", { class: "afx-foot" });
-  const head = h("div", { class: "afx-head" }, status, agent, figures, cancel);
-  const root = h("div", { class: "afx", role: "group" }, head, log, cards, notices, foot);
+  const head = h("div", { class: "afx-head" }, status, agent, figures, interrupt.button, cancel);
+  const root = h("div", { class: "afx", role: "group" }, head, interrupt.box, log, cards, notices, foot);
   const optional = (element, text) => {
     element.hidden = !text;
     say(element, text);
@@ -159,6 +161,7 @@ function frame(line) {
         say(cancel, d.cancel.label);
         cancel.toggleAttribute("disabled", d.cancel.disabled);
       }
+      interrupt.update(d.interrupt);
       optional(prompt, d.prompt);
       optional(dropped, d.dropped);
       error.hidden = !d.error;

@@ -5,7 +5,7 @@
  * Rule: patches are numbered. One that does not follow the last is not applied; the kernel is asked once for the whole.
  */
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** @returns {{n: number, state: any, items: Map<number, any>}} a picture in which nothing has happened */
 export function emptyPicture() {
@@ -47,7 +47,7 @@ function fits(item, grown) {
  * What became of a press.
  * @param {any} pressed the press as this page knows it, if there was one
  * @param {any} answering what the kernel says of this question, if anything
- * @returns {"idle" | "sending" | "busy" | "sent" | "refused"}
+ * @returns {"idle" | "sending" | "busy" | "sent" | "heard" | "refused"}
  */
 export function phaseOf(pressed, answering) {
   if (pressed && answering?.press !== pressed.press) return pressed.busy ? "busy" : "sending";

@@ -31,3 +31,9 @@ export function flat(text, most) {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= most ? line : `${line.slice(0, most)}…`;
 }
+
+/** @param {number} seconds until something happens, as a countdown says it */
+export function countdown(seconds) {
+  const whole = Math.max(0, Math.ceil(seconds));
+  return whole < 60 ? `${whole} s` : duration(whole);
+}

@@ -49,9 +49,9 @@ export const stateOf = (more = {}) => ({
   ...more,
 });
 
-export const snapshotOf = (n, items = [], state = {}) => ({ v: 1, kind: "snapshot", n, state: stateOf(state), items });
+export const snapshotOf = (n, items = [], state = {}) => ({ v: 2, kind: "snapshot", n, state: stateOf(state), items });
 export const patchOf = (n, { put = [], grown = [], ...state } = {}) => ({
-  v: 1,
+  v: 2,
   kind: "patch",
   n,
   state: stateOf(state),
@@ -80,6 +80,12 @@ export const questionOf = (more = {}) => ({
   form: "",
   schema: null,
   metadata: [],
+  given: null,
+  parameters: null,
+  failure: [],
+  expires_at: null,
+  when_expired: "",
+  due_at: null,
   offers: ["approve", "reject"],
   in_code: 'lab.restore("T1").approve()',
   ...more,

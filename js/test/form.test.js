@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { initial, plan, read } from "../src/form.js";
+import { initial, plan, planArguments, read, readArguments } from "../src/form.js";
 
 const filled = (schema, edit = () => {}) => {
   const part = plan(schema);
@@ -169,5 +169,53 @@ describe("what is read", () => {
 
     expect(JSON.stringify(value)).toBe('{"__proto__":"x"}');
     expect({}.x).toBeUndefined();
+  });
+});
+
+describe("arguments of a call", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      order: { type: "string" },
+      at: { type: "string", format: "date-time" },
+      limit: { anyOf: [{ type: "integer" }, { type: "null" }], default: 5 },
+    },
+    required: ["order"],
+  };
+  const changed = (given, edit = () => {}) => {
+    const part = planArguments(schema, given);
+    const raw = initial(part);
+    edit(raw);
+    return readArguments(part, raw, given);
+  };
+
+  test.each([
+    [{ order: "O-1" }],
+    [{ order: "" }],
+    [{ order: "O-1", at: "2026-01-01T00:00:00.123456+02:00" }],
+    [{ order: "O-1", limit: null }],
+    [{ order: "O-1", limit: 7 }],
+  ])("%o that nobody touched are what was given", (given) => {
+    expect(changed(given)).toEqual({ value: given, errors: [] });
+  });
+
+  test("only what was touched changes", () => {
+    const given = { order: "O-1", at: "2026-01-01T00:00:00.123456+02:00" };
+
+    expect(changed(given, (raw) => raw.set("order", "O-2")).value).toEqual({ ...given, order: "O-2" });
+    expect(changed(given, (raw) => raw.set("limit", "9")).value).toEqual({ ...given, limit: 9 });
+  });
+
+  test("what was emptied is left out", () => {
+    expect(changed({ order: "O-1", at: "2026-01-01T00:00:00Z" }, (raw) => raw.set("at", "")).value).toEqual({
+      order: "O-1",
+    });
+  });
+
+  test("a name that the schema does not have is not lost: the whole is edited as JSON", () => {
+    const part = planArguments(schema, { order: "O-1", more: 1 });
+
+    expect(part.kind).toBe("json");
+    expect(readArguments(part, initial(part), {}).value).toEqual({ order: "O-1", more: 1 });
   });
 });

@@ -184,12 +184,12 @@ describe("answers", () => {
     const { el } = shown(snapshotOf(0, [], waiting(questionOf())));
     button(el, "Approve").click();
     painted();
-    expect(el.querySelector(".afx-word").textContent).toBe("Sending…");
+    expect(el.querySelector(".afx-card .afx-word").textContent).toBe("Sending…");
 
     vi.advanceTimersByTime(2_000);
     painted();
 
-    expect(el.querySelector(".afx-word").textContent).toMatch(/kernel is busy.*queued/);
+    expect(el.querySelector(".afx-card .afx-word").textContent).toMatch(/kernel is busy.*queued/);
   });
 
   test("a kernel that is gone says how to go on in code", () => {
@@ -250,7 +250,7 @@ describe("answers", () => {
     const { model, el } = shown(
       snapshotOf(0, [], waiting(questionOf({ code: "OUTCOME_UNKNOWN", offers: ["approve", "reject", "supply"] }))),
     );
-    const area = el.querySelector("textarea");
+    const area = el.querySelector(".afx-card textarea");
     area.value = "it was sent";
     area.dispatchEvent(new Event("input"));
 
@@ -266,7 +266,7 @@ describe("answers", () => {
     );
     button(el, "Submit").click();
     expect(presses(model)).toEqual([]);
-    const area = el.querySelector("textarea");
+    const area = el.querySelector(".afx-card textarea");
     area.value = "Tuesday";
     area.dispatchEvent(new Event("input"));
 
@@ -294,6 +294,311 @@ describe("answers", () => {
 
     expect(el.querySelector(".afx-cancel").hidden).toBe(true);
   });
+});
+
+describe("changed arguments", () => {
+  const parameters = {
+    type: "object",
+    properties: { order: { type: "string" }, amount: { type: "number" }, note: { type: "string", default: "" } },
+    required: ["order", "amount"],
+  };
+  const question = questionOf({
+    given: { order: "O-1", amount: 120 },
+    parameters,
+    arguments: [
+      ["order", "O-1"],
+      ["amount", "120.0"],
+    ],
+  });
+  const edited = (more = {}) => {
+    const { model, el } = shown(snapshotOf(0, [], waiting({ ...question, ...more })));
+    button(el, "Change the arguments…").click();
+    return { model, el };
+  };
+  const field = (el, name) =>
+    document.getElementById([...el.querySelectorAll("label")].find((l) => l.textContent.startsWith(name)).htmlFor);
+  const type = (input, text) => {
+    input.value = text;
+    input.dispatchEvent(new Event("input"));
+  };
+
+  test("are edited in the form of the tool, filled in as they are, and sent whole", () => {
+    const { model, el } = edited();
+    expect([field(el, "Order").value, field(el, "Amount").value]).toEqual(["O-1", "120"]);
+    expect(el.querySelector(".afx-fields").hasAttribute("hidden")).toBe(true);
+
+    type(field(el, "Amount"), "80");
+    button(el, "Approve with changes").click();
+
+    expect(presses(model)[0]).toMatchObject({ verb: "approve", arguments: { order: "O-1", amount: 80 } });
+  });
+
+  test("that were not changed are approved as they were shown", () => {
+    const { model, el } = edited();
+
+    button(el, "Approve with changes").click();
+
+    expect(presses(model)[0].arguments).toBeUndefined();
+  });
+
+  test("are put away again, and the call is approved as it was", () => {
+    const { model, el } = edited();
+    type(field(el, "Amount"), "80");
+
+    button(el, "Keep the arguments").click();
+    button(el, "Approve").click();
+
+    expect(presses(model)[0].arguments).toBeUndefined();
+    expect(el.querySelector(".afx-fields").hasAttribute("hidden")).toBe(false);
+  });
+
+  test("that cannot be read are marked, and nothing is sent", () => {
+    const { model, el } = edited();
+    type(field(el, "Amount"), "much");
+
+    button(el, "Approve with changes").click();
+
+    expect(field(el, "Amount").getAttribute("aria-invalid")).toBe("true");
+    expect(presses(model)).toEqual([]);
+  });
+
+  test("that the kernel refuses are marked at their field, and the card goes on waiting", () => {
+    const { model, el } = edited();
+    type(field(el, "Amount"), "-1");
+    button(el, "Approve with changes").click();
+    const errors = [{ pointer: "/amount", message: "must be positive" }];
+    const refused = {
+      press: presses(model)[0].press,
+      phase: "refused",
+      reason: "INVALID",
+      message: "",
+      by: "",
+      at: null,
+      errors,
+    };
+
+    model.receive(patchOf(1, { ...waiting(question), answering: { "T1.1.0": refused } }));
+    painted();
+
+    expect(field(el, "Amount").getAttribute("aria-invalid")).toBe("true");
+    expect(el.querySelector(".afx-field:has([aria-invalid]) .afx-fault").textContent).toBe("must be positive");
+    expect(field(el, "Amount").value).toBe("-1");
+    expect(button(el, "Approve with changes").disabled).toBe(false);
+  });
+
+  test("of a tool whose schema is not known are edited as JSON", () => {
+    const { model, el } = edited({ parameters: null });
+    const area = el.querySelector("textarea.afx-json");
+    expect(JSON.parse(area.value)).toEqual({ order: "O-1", amount: 120 });
+
+    type(area, "[1]");
+    button(el, "Approve with changes").click();
+    expect(presses(model)).toEqual([]);
+    expect(el.querySelector(".afx-form > .afx-fault").textContent).toMatch(/named values/);
+    type(area, '{"order": "O-2"}');
+    button(el, "Approve with changes").click();
+
+    expect(presses(model)[0].arguments).toEqual({ order: "O-2" });
+  });
+
+  test("are not offered where a browser could not give them back", () => {
+    const { el } = shown(snapshotOf(0, [], waiting(questionOf({ given: null }))));
+
+    expect(button(el, "Change the arguments…")).toBeUndefined();
+  });
+
+  test("say whether the form is open, and outlive the view", () => {
+    const { model, el } = edited();
+    const toggle = button(el, "Keep the arguments");
+    expect(toggle.getAttribute("aria-expanded")).toBe("true");
+    expect(document.getElementById(toggle.getAttribute("aria-controls"))).not.toBeNull();
+    type(field(el, "Amount"), "80");
+
+    const again = view(model);
+
+    expect(again.querySelector("input.afx-number").value).toBe("80");
+    expect(button(again, "Approve with changes")).toBeDefined();
+  });
+});
+
+describe("work outside", () => {
+  const question = questionOf({
+    type: "EXTERNAL_TOOL",
+    tool: "ship",
+    message: "ship is carried out elsewhere",
+    offers: ["supply"],
+  });
+  const told = (text) => {
+    const { model, el } = shown(snapshotOf(0, [], waiting(question)));
+    const area = el.querySelector(".afx-card textarea");
+    area.value = text;
+    area.dispatchEvent(new Event("input"));
+    return { model, el };
+  };
+
+  test("ends with a result", () => {
+    const { model, el } = told("parcel 7");
+    button(el, "Use this result").click();
+    expect(presses(model)[0]).toMatchObject({ verb: "supply", data: "parcel 7" });
+  });
+
+  test("ends with an error", () => {
+    const { model, el } = told("lost");
+    button(el, "Report an error").click();
+    expect(presses(model)[0]).toMatchObject({ verb: "supply", error: "lost" });
+    expect(presses(model)[0].data).toBeUndefined();
+  });
+
+  test("does not end with nothing", () => {
+    const { model, el } = told("  ");
+    button(el, "Use this result").click();
+    expect(presses(model)).toEqual([]);
+  });
+});
+
+describe("what happens by itself", () => {
+  const soon = (seconds) => new Date(Date.now() + seconds * 1000).toISOString();
+  const said = (el) => el.querySelector("[role=timer]").textContent;
+
+  test("a retry is counted down without a word from the kernel, and can be made at once", () => {
+    const { model, el } = shown(
+      snapshotOf(
+        0,
+        [],
+        waiting(questionOf({ type: "RETRY", tool: "", arguments: [], due_at: soon(90), offers: ["continue"] })),
+      ),
+    );
+    expect(said(el)).toBe("Tried again in 1 min 30 s");
+    vi.advanceTimersByTime(60_000);
+    expect(said(el)).toMatch(/^Tried again in (31|30|29) s$/);
+    expect(model.sent).toEqual([]);
+
+    button(el, "Retry now").click();
+
+    expect(presses(model)[0].verb).toBe("continue");
+    vi.advanceTimersByTime(40_000);
+    expect(said(el)).toBe("Due now");
+  });
+
+  test("an approval says what it turns into, and when", () => {
+    const { el } = shown(snapshotOf(0, [], waiting(questionOf({ expires_at: soon(30), when_expired: "APPROVE" }))));
+
+    expect(said(el)).toBe("If nobody answers, it is approved in 30 s");
+    vi.advanceTimersByTime(31_000);
+    expect(said(el)).toBe("Nobody answered in time: it is approved");
+  });
+
+  test("a model that failed shows how; it is tried again, or the turn cancelled", () => {
+    const failure = [
+      ["error", "OverloadedError"],
+      ["HTTP status", "529"],
+    ];
+    const { model, el } = shown(
+      snapshotOf(0, [], waiting(questionOf({ type: "MODEL", tool: "", arguments: [], failure, offers: ["retry"] }))),
+    );
+    expect(el.querySelector(".afx-card .afx-fields").textContent).toContain("HTTP status529");
+    expect(said(el)).toBe("");
+
+    button(el, "Retry").click();
+    button(el, "Cancel the turn").click();
+
+    expect(presses(model).map(({ verb, question }) => [verb, question])).toEqual([
+      ["retry", "T1.1.0"],
+      ["cancel", ""],
+    ]);
+  });
+});
+
+describe("interrupting", () => {
+  const opened = (state = {}) => {
+    const { model, el } = shown(snapshotOf(0, [], state));
+    button(el, "Interrupt…").click();
+    const area = el.querySelector(".afx-interrupt textarea");
+    const type = (text) => {
+      area.value = text;
+      area.dispatchEvent(new Event("input"));
+    };
+    return { model, el, area, type, box: el.querySelector(".afx-interrupt") };
+  };
+  const answered = (model, phase, more = {}) => {
+    const { press } = presses(model)[0];
+    model.receive(
+      patchOf(1, {
+        answering: { interrupt: { press, phase, message: "it has ended", by: "", at: null, errors: [], ...more } },
+      }),
+    );
+    painted();
+  };
+
+  test("sends a message while the turn runs, and closes once it was heard", () => {
+    const { model, el, type, box } = opened();
+    button(el, "Send").click();
+    expect(presses(model)).toEqual([]);
+
+    type("Stop that.");
+    button(el, "Send").click();
+    painted();
+    expect(button(el, "Send").disabled).toBe(true);
+    answered(model, "heard");
+
+    expect(presses(model)[0]).toMatchObject({ verb: "interrupt", message: "Stop that." });
+    expect(box.hidden).toBe(true);
+    button(el, "Interrupt…").click();
+    expect(el.querySelector(".afx-interrupt textarea").value).toBe("");
+  });
+
+  test("that is refused keeps what was typed, and says why", () => {
+    const { model, el, area, type, box } = opened();
+    type("Stop that.");
+    button(el, "Send").click();
+    painted();
+    answered(model, "refused");
+
+    expect([box.hidden, area.value]).toEqual([false, "Stop that."]);
+    expect(el.querySelector(".afx-notices").textContent).toBe("it has ended");
+  });
+
+  test("is opened, sent and closed by keys", () => {
+    const { model, el, area, type, box } = opened(waiting(questionOf()));
+    expect(document.activeElement).toBe(area);
+    area.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+    expect(box.hidden).toBe(true);
+    expect(document.activeElement).toBe(button(el, "Interrupt…"));
+
+    button(el, "Interrupt…").click();
+    type("Stop that.");
+    area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, bubbles: true }));
+
+    expect(presses(model)[0].message).toBe("Stop that.");
+  });
+
+  test("is not offered once the turn has ended", () => {
+    const { el } = shown(snapshotOf(0, [], { terminal: true }));
+
+    expect(button(el, "Interrupt…").hidden).toBe(true);
+  });
+});
+
+test("what kept something from happening looks like a no, whatever its word", () => {
+  const answer = (key, word, no) => ({
+    key,
+    is: "answered",
+    question: "q",
+    about: "refund",
+    word,
+    no,
+    at: "2026-01-01T00:00:00+00:00",
+    by: "",
+    via: "",
+    reason: "",
+    fields: [],
+  });
+  const { el } = shown(snapshotOf(0, [answer(0, "Declined", true), answer(1, "Approved", false)]));
+
+  expect([...el.querySelectorAll(".afx-answered")].map((found) => found.classList.contains("afx-no"))).toEqual([
+    true,
+    false,
+  ]);
 });
 
 describe("forms", () => {
@@ -374,6 +679,18 @@ describe("forms", () => {
     button(el, "Submit").click();
 
     expect(presses(model)[0].data.tags).toEqual(["b"]);
+  });
+
+  test("a form can be declined, with a reason", () => {
+    const { model, el } = shown(snapshotOf(0, [], waiting({ ...question, offers: ["submit", "decline"] })));
+    const reason = el.querySelector(".afx-reason input");
+    reason.value = "none of your business";
+    reason.dispatchEvent(new Event("input"));
+
+    button(el, "Decline").click();
+
+    expect(presses(model)[0]).toMatchObject({ verb: "decline", reason: "none of your business" });
+    expect(el.querySelector("[aria-invalid=true]")).toBeNull();
   });
 
   test("what was typed outlives the view", () => {

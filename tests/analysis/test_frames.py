@@ -11,7 +11,7 @@ from agentflex_nb.core.errors import QueryError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
 
-FRAMES = ("turns", "steps", "events", "messages", "model_calls", "tool_calls", "suspensions", "snapshots")
+FRAMES = ("turns", "steps", "events", "messages", "model_calls", "tool_calls", "suspensions", "snapshots", "decisions")
 
 
 @pytest.mark.parametrize("name", FRAMES)

@@ -129,7 +129,7 @@ def test_a_form_is_filled_in_refused_beside_its_field_and_mended(jupyterlab):
 
     submit.click()
     expect(card.locator("[aria-invalid=true]")).to_have_count(2)  # caught here: a choice and a city are due
-    card.get_by_label("Reason").select_option(label="late")
+    card.get_by_label("Reason", exact=True).select_option(label="late")
     card.get_by_label("Quantity").fill("9")
     card.get_by_label("City").fill("Paris")
     card.get_by_role("button", name="Add").click()
@@ -229,3 +229,149 @@ def test_nothing_a_model_says_runs_in_the_page(jupyterlab, ended):
     assert panel.locator("img, script, [style], a[href^=javascript]").count() == 0
     assert panel.get_by_role("button", name="Approve").count() == (0 if ended else 1)
     assert notebook.page.evaluate("() => window.hurt") is None
+
+
+PAY = """
+from typing import Annotated, Literal
+from pydantic import Field
+
+@af.tool(approval=True)
+def pay(amount: Annotated[float, Field(ge=0)], to: Literal["shop", "bank"] = "shop", note: str | None = None) -> str:
+    "Pay."
+    return f"paid {amount:g} to {to}"
+
+model = ScriptedModel(ScriptedModel.call("pay", amount=120.0), "Paid.")
+turn = lab.run(af.Agent("payments", model=model, tools=[pay]), "Pay what is due")
+"""
+
+
+def card_of(notebook: Any, cell: int = 1) -> Any:
+    return notebook.cell(cell).locator(".afx:visible .afx-card")
+
+
+def test_a_call_is_approved_with_changed_arguments(jupyterlab):
+    """A15: the tool's own form; what does not fit is refused beside its field, and the turn waits on."""
+    notebook = jupyterlab.open("changed", [SETUP, PAY, "print(turn.messages[-2].content)"])
+    notebook.run(0)
+    notebook.run(1)
+    card = card_of(notebook)
+
+    card.get_by_role("button", name="Change the arguments…").click()
+    expect(card.get_by_label("Amount")).to_have_value("120")
+    card.get_by_label("Amount").fill("-5")
+    card.get_by_role("button", name="Approve with changes").click()
+    expect(card.locator("[aria-invalid=true]")).to_have_count(1)
+    expect(card).to_contain_text("greater than or equal to 0")
+    expect(status(notebook, 1)).to_have_text("Waiting for approval")
+    card.get_by_label("Amount").fill("80")
+    card.get_by_label("To").select_option(label="bank")
+    card.get_by_label("Amount").press("Control+Enter")
+
+    expect(status(notebook, 1)).to_have_text("Completed")
+    expect(notebook.cell(1)).to_contain_text("Approved with changed arguments by alice")
+    assert notebook.run(2) == "paid 80 to bank\n"
+    assert notebook.errors == []
+
+
+def test_a_form_is_declined_with_a_reason(jupyterlab):
+    """F10"""
+    notebook = jupyterlab.open("decline", [SETUP, FORM, "print(turn.messages[-2].content)"])
+    notebook.run(0)
+    notebook.run(1)
+    card = card_of(notebook)
+
+    card.get_by_label("Reason, if you decline").fill("none of your business")
+    card.get_by_role("button", name="Decline").click()
+
+    expect(status(notebook, 1)).to_have_text("Completed")
+    expect(notebook.cell(1)).to_contain_text("Declined by alice")
+    assert '"reason": "none of your business"' in notebook.run(2)
+
+
+OUTSIDE = """
+@af.tool(external=True)
+def ship(order: str) -> str:
+    "Ship an order."
+
+model = ScriptedModel([ScriptedModel.call("ship", order="O-1"), ScriptedModel.call("ship", order="O-2")], "On its way.")
+lenient = af.AgentExecutionPolicy(tool_errors="RETURN_ERROR_TO_MODEL")
+turn = lab.run(af.Agent("shipping", model=model, tools=[ship], execution_policy=lenient), "Ship both")
+"""
+
+
+def test_work_outside_ends_with_a_result_or_an_error(jupyterlab):
+    """O1"""
+    notebook = jupyterlab.open(
+        "outside", [SETUP, OUTSIDE, "print([m.content for m in turn.messages if m.role == 'tool'])"]
+    )
+    notebook.run(0)
+    notebook.run(1)
+    expect(status(notebook, 1)).to_have_text("Waiting for an outside result")
+    first, second = card_of(notebook).nth(0), card_of(notebook).nth(1)
+
+    second.get_by_label("Its result, or what went wrong").fill("lost in the post")
+    second.get_by_role("button", name="Report an error").click()
+    expect(card_of(notebook)).to_have_count(1)
+    first.get_by_label("Its result, or what went wrong").fill("parcel 7")
+    first.get_by_role("button", name="Use this result").click()
+
+    expect(status(notebook, 1)).to_have_text("Completed")
+    assert notebook.run(2) == "['parcel 7', 'Error: lost in the post']\n"
+
+
+RETRY = """
+replies = iter([af.RateLimitError("slow down", status=429), "Here it is."])
+later = af.AgentExecutionPolicy(retry=af.AgentRetryPolicy(initial_delay=3_600, max_delay=3_600, jitter=0))
+turn = lab.run(af.Agent("patient", model=ScriptedModel(lambda request: next(replies)), execution_policy=later), "Try")
+"""
+
+
+def test_a_retry_is_counted_down_and_made_at_once(jupyterlab):
+    """R1"""
+    notebook = jupyterlab.open("retry", [SETUP, RETRY, "print(turn.status, turn.text)"])
+    notebook.run(0)
+    notebook.run(1)
+    expect(status(notebook, 1)).to_have_text("Trying again soon")
+    countdown = card_of(notebook).get_by_role("timer")
+    expect(countdown).to_contain_text(re.compile(r"Tried again in (1 h 0|59) min"))
+    before = countdown.inner_text()
+    notebook.page.wait_for_timeout(2_500)
+    expect(countdown).not_to_have_text(before)
+
+    card_of(notebook).get_by_role("button", name="Retry now").click()
+
+    expect(status(notebook, 1)).to_have_text("Completed")
+    assert notebook.run(2) == "COMPLETED Here it is.\n"
+
+
+def test_what_nobody_answers_resolves_by_itself_under_its_cell(jupyterlab):
+    """A16"""
+    rules = (
+        "rules = af.ApprovalRules([af.ApprovalRule(tool='refund', decision='ASK', expires_in=4, name='ask first')])\n"
+        "agent = af.Agent('expiring', model=model, tools=[lookup, refund], approval_policy=rules)"
+    )
+    notebook = jupyterlab.open("expiry", [SETUP, rules, RUN])
+    for cell in range(3):
+        notebook.run(cell)
+    expect(card_of(notebook, 2).get_by_role("timer")).to_contain_text("If nobody answers, it is rejected in")
+    expect(card_of(notebook, 2)).to_contain_text("ask first")
+
+    expect(status(notebook, 2)).to_have_text("Completed")
+    expect(notebook.cell(2)).to_contain_text("Nobody answered in time: rejected")
+
+
+def test_an_interruption_takes_the_place_of_what_is_asked(jupyterlab):
+    """X4"""
+    notebook = jupyterlab.open(
+        "interrupt", [SETUP, RUN, "print([m.content for m in turn.messages if m.role == 'user'])"]
+    )
+    notebook.run(0)
+    notebook.run(1)
+
+    notebook.page.get_by_role("button", name="Interrupt…").click()
+    notebook.page.get_by_label("Leave what goes on, and do this instead").fill("Never mind.")
+    notebook.page.get_by_role("button", name="Send").click()
+
+    expect(status(notebook, 1)).to_have_text("Completed")
+    expect(notebook.cell(1)).to_contain_text("Interrupted by alice")
+    assert notebook.run(2) == "['Refund order O-1001', 'Never mind.']\n"

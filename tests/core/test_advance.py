@@ -474,6 +474,7 @@ def test_a_turn_can_be_asked_to_wait_for_a_plain_answer():
                     "schema": None,
                     "call_id": "",
                     "expires_at": None,
+                    "when_expired": "",
                     "metadata": {"why": "two match"},
                 },
             ),

@@ -108,6 +108,7 @@ def test_a_gated_tool_does_not_run_and_all_that_is_needed_to_decide_is_asked():
                     "schema": None,
                     "call_id": "t1.1.0",
                     "expires_at": None,
+                    "when_expired": "",
                     "metadata": {"limit": 50},
                 },
             ),

@@ -6,6 +6,7 @@ import pytest
 
 from agentflex_nb.core.agent import AgentExecutionPolicy
 from agentflex_nb.core.errors import InvalidAgentError, InvalidValueError
+from agentflex_nb.core.rules import ApprovalRule, ApprovalRules
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.forms import AgentForm
@@ -48,6 +49,7 @@ def test_the_same_cell_run_again_is_the_same_version():
         {"tools": [tool(version="2")(look)]},
         {"forms": [FORM]},
         {"approval_policy": judge},
+        {"approval_policy": ApprovalRules([ApprovalRule(tool="look", decision="ASK")])},
         {"execution_policy": AgentExecutionPolicy(max_steps=3)},
     ],
 )
@@ -124,3 +126,14 @@ def test_code_that_cannot_be_read_needs_a_version_of_the_tool_or_the_agent():
     assert agent(tools=[part], version="1").fingerprint == agent(tools=[part], version="1").fingerprint
     versioned = Tool(name="p", description="", function=functools.partial(look, "x"), parameters={}, version="3")
     assert agent(tools=[versioned]).version == agent(tools=[versioned]).version
+
+
+def test_rules_are_part_of_the_version_by_what_they_say():
+    one, same, other = (
+        agent(approval_policy=ApprovalRules([ApprovalRule(decision="ASK", when={"/what": limit})]))
+        for limit in (1, 1, 2)
+    )
+
+    assert one.version == same.version
+    assert one.version != other.version
+    assert one.fingerprint != other.fingerprint

@@ -4,8 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentflex_nb.core.errors import CommandRefusedError, InvalidValueError, RefusalReason, UnansweredError
-from agentflex_nb.core.inputs import AgentResumeCommand, ApproveTool, RejectTool, UserInput
+from agentflex_nb.core.agent import AgentExecutionPolicy, AgentRetryPolicy
+from agentflex_nb.core.errors import (
+    CommandRefusedError,
+    InvalidValueError,
+    RateLimitError,
+    RefusalReason,
+    UnansweredError,
+)
+from agentflex_nb.core.inputs import AgentResumeCommand, ApproveTool, ExternalResult, RejectTool, Retry, UserInput
 from agentflex_nb.core.machine import SuspensionType
 from agentflex_nb.core.turn import Question
 from agentflex_nb.models.scripted import ScriptedModel
@@ -73,6 +80,8 @@ def question(type=SuspensionType.TOOL_APPROVAL, **given):
 APPROVAL = question()
 FORM = question(SuspensionType.USER_INPUT, form_key="seats", schema={"type": "object"})
 PLAIN = Question(id="t1.ask.4", type=SuspensionType.USER_INPUT, message="well?")
+OUTSIDE = question(SuspensionType.EXTERNAL_TOOL)
+MODEL = Question(id="t1.model.1", type=SuspensionType.MODEL, message="it failed")
 
 
 class Asked:
@@ -95,6 +104,12 @@ class Asked:
         (PLAIN, lambda q: "yes", UserInput),
         (PLAIN, {"t1.ask.4": "yes"}, UserInput),
         (APPROVAL, lambda q: AgentResumeCommand.approve_tool(q.id), ApproveTool),
+        (OUTSIDE, lambda q: {"parcel": 7}, ExternalResult),
+        (OUTSIDE, lambda q: False, ExternalResult),
+        (OUTSIDE, {"ask": "sent"}, ExternalResult),
+        (OUTSIDE, lambda q: AgentResumeCommand.external_result(q.id, error="lost"), ExternalResult),
+        (MODEL, lambda q: True, Retry),
+        (MODEL, {"MODEL": True}, Retry),
     ],
 )
 def test_a_responder_says_it_in_plain_values(asked, responder, kind):
@@ -113,6 +128,9 @@ def test_a_responder_says_it_in_plain_values(asked, responder, kind):
         (APPROVAL, {"other": True}),
         (FORM, lambda q: True),
         (PLAIN, lambda q: 7),
+        (OUTSIDE, lambda q: None),
+        (MODEL, lambda q: False),
+        (MODEL, {"TOOL_APPROVAL": True}),
     ],
 )
 def test_a_responder_without_a_fitting_answer_raises_and_says_what_it_said(asked, responder):
@@ -179,3 +197,68 @@ def test_an_empty_id_is_not_no_id(memory_desk):
 
     with pytest.raises(CommandRefusedError, match="has no question ''"):
         turn.submit({}, call_id="")
+
+
+def test_any_value_is_a_result_from_outside_told_as_a_tools_own_would_be():
+    class Parcel:
+        def __str__(self):
+            return "parcel 7"
+
+    assert respond(Asked, OUTSIDE, lambda q: "sent").result == "sent"
+    assert respond(Asked, OUTSIDE, lambda q: {"n": [1, float("nan")]}).result == '{"n": [1, "NaN"]}'
+    assert respond(Asked, OUTSIDE, lambda q: Parcel()).result == '"parcel 7"'
+
+
+@tool(external=True)
+def ship(order: str) -> str:
+    """Ship."""
+
+
+def test_a_responder_answers_approvals_and_work_outside_until_the_turn_has_ended(desk):
+    replies = [call("ask", n=1), call("ship", order="O-1")]
+    turn = desk.run(replies, "Done.", tools=[ask, ship])
+
+    desk.runner.answer_all(turn, {"ask": True, "ship": {"parcel": 7}})
+
+    assert turn.output == "Done."
+    assert [message.content for message in turn.messages if message.role == "tool"] == ["asked 1", '{"parcel": 7}']
+
+
+def test_a_retry_that_is_due_later_is_left_to_its_timer_and_no_responder_is_asked(desk):
+    later = AgentExecutionPolicy(retry=AgentRetryPolicy(initial_delay=3_600, max_delay=3_600))
+    turn = desk.run(RateLimitError("slow down"), execution_policy=later)
+
+    desk.runner.answer_all(turn, fail_if_asked)
+
+    assert turn.status == "RETRY_SCHEDULED"
+
+
+def test_a_model_that_failed_every_attempt_is_tried_again_at_a_responders_word(desk):
+    """R10"""
+    asks = AgentExecutionPolicy(retry=AgentRetryPolicy(max_retries=0, when_exhausted="SUSPEND"))
+    replies = iter([RateLimitError("slow down"), "Done."])
+    turn = desk.run(lambda request: next(replies), execution_policy=asks)
+    assert turn.status == "WAITING_FOR_MODEL"
+
+    desk.runner.answer_all(turn, {"MODEL": True})
+
+    assert turn.output == "Done."
+
+
+@tool(approval=True)
+def pay(amount: int, to: str = "shop") -> str:
+    """Pay."""
+    return f"paid {amount} to {to}"
+
+
+def test_edited_arguments_that_do_not_fit_say_where_by_json_pointer(desk):
+    """A15"""
+    turn = desk.run([call("pay", amount=1)], "Done.", tools=[pay])
+
+    with pytest.raises(CommandRefusedError) as refused:
+        turn.approve(arguments={"amount": "much", "toe": 1})
+
+    assert refused.value.reason is RefusalReason.INVALID
+    assert [fault.pointer for fault in refused.value.errors] == ["/amount", "/toe"]
+    assert turn.status == "WAITING_FOR_APPROVAL"
+    assert turn.approve(arguments={"amount": 2}).messages[-2].content == "paid 2 to shop"

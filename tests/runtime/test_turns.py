@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from agentflex_nb.core.errors import InvalidValueError, StoreError
+from agentflex_nb.core.errors import CommandRefusedError, InvalidValueError, RefusalReason, StoreError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
+from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.context import AgentToolContext
+from agentflex_nb.runtime.runner import utc_now
 from agentflex_nb.runtime.tools import tool
 from agentflex_nb.store.memory import MemoryStore
 
@@ -306,3 +308,44 @@ def test_what_cannot_be_taken_up_leaves_the_turn_free(desk):
 def test_what_is_no_agent_is_refused_with_a_sentence(memory_desk, agent):
     with pytest.raises(InvalidValueError, match="an Agent, or the id"):
         memory_desk.runner.run(agent, "go")
+
+
+def expiring(desk: Any, outcome: str = "REJECT", seconds: float = 0.05) -> Any:
+    """A turn that waits, by the clock on the wall, for an approval which nobody gives."""
+
+    @tool(approval=lambda call: ToolApprovalDecision.require_approval(expires_in=seconds, when_expired=outcome))
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    desk.runner = desk.another_runner(clock=utc_now, wait=threading.Condition.wait_for)
+    return desk.run(call("pay"), "Well.", tools=[pay])
+
+
+@pytest.mark.parametrize(("outcome", "told"), [("REJECT", "nobody answered in time"), ("APPROVE", "paid")])
+def test_a_question_that_nobody_answers_resolves_by_itself_and_the_turn_goes_on(desk, outcome, told):
+    """A16"""
+    turn = expiring(desk, outcome)
+    assert turn.status == "WAITING_FOR_APPROVAL"
+
+    until = time.monotonic() + 10
+    while not turn.status.is_terminal and time.monotonic() < until:
+        time.sleep(0.01)
+
+    turn.wait(10)
+    assert turn.output == "Well."
+    assert told in turn.messages[-2].content
+    assert [answer.command_type for answer in turn.to_snapshot().answers] == ["EXPIRED"]
+
+
+def test_an_answer_that_comes_too_late_is_told_so_whoever_looked_first(desk):
+    """A16"""
+    turn = expiring(desk)
+    time.sleep(0.06)
+
+    with pytest.raises(CommandRefusedError) as refused:
+        turn.approve()
+
+    assert refused.value.reason is RefusalReason.EXPIRED
+    desk.runner.run_until_blocked(turn)
+    assert turn.output == "Well."

@@ -36,6 +36,8 @@ def test_a_version_is_written_down_with_its_tools_and_limits(archive):
             "parameters": {"type": "object"},
             "guarded": True,
             "idempotent": False,
+            "external": False,
+            "parallel": False,
         }
     ]
     assert json.loads(policy)["max_iterations"] == DESK.execution_policy.max_iterations

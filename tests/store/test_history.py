@@ -17,7 +17,7 @@ from agentflex_nb.core.inputs import (
 )
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.messages import Role, ToolCall, assistant, user
-from agentflex_nb.core.verdicts import ToolApprovalDecision
+from agentflex_nb.core.verdicts import ALLOWED, ToolApprovalDecision
 from agentflex_nb.store import history
 from agentflex_nb.store.archive import Archive
 from agentflex_nb.store.fold import fold
@@ -158,3 +158,20 @@ def test_answers_come_back_from_the_log(record, archive):
     ]
     assert stored == record.load("t1")
     assert stored.turn == tale.turn
+
+
+def test_a_turn_is_known_as_it_was_when_each_of_its_replies_had_come(record, archive):
+    """What was said and answered later is not in it."""
+    tale = Tale(record, "t1").step().call(ASK)
+    tale.say(AgentResumeCommand.approve_tool(tale.turn.questions[0].id, by="alice"))
+    tale.say(Proceed(), CallsChecked({tale.turn.pending[0].call.id: ALLOWED}))
+    tale.say(ToolReturned(tale.turn.pending[0].call.id, "refunded")).step().finish()
+    fold(record, archive)
+
+    known = history.at_replies(archive, ["t1"])
+
+    assert list(known) == [("t1", 1), ("t1", 2), ("t1", 4)]  # step 3 ran the approved call
+    assert [len(turn.answers) for turn in known.values()] == [0, 0, 1]
+    assert [turn.messages[-1].role for turn in known.values()] == ["assistant"] * 3
+    assert [len(turn.messages) for turn in known.values()] == [2, 4, 6]
+    assert {turn.identity.instructions for turn in known.values()} == {"Be brief."}

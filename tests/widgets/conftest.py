@@ -5,6 +5,7 @@ import queue
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import pytest
 
 import agentflex_nb
 from agentflex_nb.core.agent import AgentDefinition, AgentExecutionPolicy, ToolDefinition, ToolErrorStrategy
+from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.events import AgentEvent
 from agentflex_nb.core.forms import AgentForm
 from agentflex_nb.core.frozen import FrozenDict
@@ -21,6 +23,7 @@ from agentflex_nb.core.inputs import (
     CallsChecked,
     DeltaKind,
     Input,
+    ModelFailed,
     ModelReplied,
     Proceed,
     Streamed,
@@ -39,7 +42,7 @@ ASK = Verdict(strictness=Strictness.ASK, message="refund 120.0?", reason="over 5
 
 
 class Shop:
-    """An agent with a free tool, a guarded one and a form, and the inputs of its turns in short."""
+    """An agent with a free tool, a guarded one, one whose work is done outside and a form; its turns in short."""
 
     definition = AgentDefinition(
         id="shop",
@@ -48,16 +51,20 @@ class Shop:
         tools=(
             ToolDefinition(name="lookup", description="Look up.", parameters=FrozenDict(type="object")),
             ToolDefinition(name="refund", description="Refund.", parameters=FrozenDict(type="object"), guarded=True),
+            ToolDefinition(name="ship", description="Ship.", parameters=FrozenDict(type="object"), external=True),
         ),
         forms=(AgentForm(key="address", description="Where it goes", schema=ADDRESS),),
         execution_policy=AgentExecutionPolicy(tool_errors=ToolErrorStrategy.RETURN_ERROR_TO_MODEL),
     )
 
-    def events(self, *inputs: Input, turn_id: str = "t1", streaming: bool = True) -> tuple[AgentEvent, ...]:
-        return play(self.definition, *inputs, turn_id=turn_id, streaming=streaming).events
+    def events(
+        self, *inputs: Input, turn_id: str = "t1", streaming: bool = True, policy: AgentExecutionPolicy | None = None
+    ) -> tuple[AgentEvent, ...]:
+        definition = replace(self.definition, execution_policy=policy) if policy else self.definition
+        return play(definition, *inputs, turn_id=turn_id, streaming=streaming).events
 
-    def view(self, *inputs: Input, turn_id: str = "t1", streaming: bool = True) -> View:
-        return show_all(View(turn_id=turn_id), self.events(*inputs, turn_id=turn_id, streaming=streaming))
+    def view(self, *inputs: Input, turn_id: str = "t1", **given: Any) -> View:
+        return show_all(View(turn_id=turn_id), self.events(*inputs, turn_id=turn_id, **given))
 
     @staticmethod
     def only(view: View, kind: type[Kind]) -> Kind:
@@ -128,6 +135,18 @@ class Shop:
     def formed(self) -> tuple[Input, ...]:
         """Waits for a form that the model asked for."""
         return (Proceed(), self.reply("", ("request_user_input", {"form_key": "address", "message": "Where to?"})))
+
+    def outside(self) -> tuple[Input, ...]:
+        """Waits for a result from outside."""
+        return (Proceed(), self.reply("", ("ship", {"order": "O-1"})), self.checked(_1_0=ALLOWED))
+
+    def failing(self) -> tuple[Input, ...]:
+        """The model is overloaded."""
+        error = ErrorSummary(
+            kind="OverloadedError", message="no capacity", code="OVERLOADED", retryable=True, status=529,
+            provider_code="overloaded", request_id="r1",
+        )  # fmt: skip
+        return (Proceed(), ModelFailed(error=error))
 
     def two_asked(self) -> tuple[Input, ...]:
         """Waits for approval of two refunds."""

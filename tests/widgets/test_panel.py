@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentflex_nb.core.errors import CommandRefusedError, DataError, RefusalReason
-from agentflex_nb.core.inputs import ApproveTool, Cancel, Proceed, RejectTool, UserInput
+from agentflex_nb.core.inputs import ApproveTool, Cancel, Interrupt, Proceed, RejectTool, UserInput
 from agentflex_nb.widgets.panel import Panel
 from agentflex_nb.widgets.pump import Pump
 
@@ -343,3 +343,41 @@ def test_without_a_screen_a_panel_still_answers(shop, heard, pump):
 
     assert panel.flush()
     assert len(heard.commands) == 1
+
+
+def test_the_schema_for_changed_arguments_is_looked_up_for_the_agent_of_the_turn(shop, heard, screen, pump):
+    """A15"""
+    asked_for = []
+
+    def parameters_of(*of):
+        asked_for.append(of)
+        return {"type": "object"}
+
+    panel = Panel("t1", on_command=heard, pump=pump, parameters_of=parameters_of)
+    panel.attach(screen)
+    feed(panel, shop.events(*shop.asked()))
+
+    assert set(asked_for) == {("shop", "v1", "refund")}
+    assert screen.messages[-1]["state"]["questions"][0]["parameters"] == {"type": "object"}
+
+
+def test_an_interruption_needs_no_question_and_is_heard_at_once(shop, panel, heard, screen):
+    """X4"""
+    feed(panel, shop.events(*shop.looked_up()))
+
+    panel.press("interrupt", message="Stop that.")
+
+    ((_, command),) = heard.commands
+    assert (type(command), command.message) == (Interrupt, "Stop that.")
+    assert screen.messages[-1]["state"]["answering"]["interrupt"]["phase"] == "heard"
+
+
+@pytest.mark.parametrize("verb", ["explode", "interrupt"])
+def test_what_cannot_be_understood_comes_back_under_its_press(shop, panel, screen, verb):
+    """The page waits for word of this very press, and would call the kernel busy for ever."""
+    feed(panel, shop.events(*shop.asked()))
+
+    panel.hear({"kind": "press", "verb": verb, "question": "t1.2.0", "press": "p9"})
+
+    told = screen.messages[-1]["state"]["answering"]["t1.2.0"]
+    assert (told["press"], told["phase"], told["reason"]) == ("p9", "refused", "INVALID")

@@ -4,9 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from agentflex_nb.core.agent import AgentExecutionPolicy, AgentRetryPolicy
 from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.frozen import FrozenDict
-from agentflex_nb.core.inputs import AgentResumeCommand, Proceed, Suspend, ToolFailed
+from agentflex_nb.core.inputs import AgentResumeCommand, ModelFailed, Proceed, Suspend, ToolFailed
 from agentflex_nb.core.verdicts import ALLOWED, Strictness, Verdict
 from agentflex_nb.widgets.items import View
 from agentflex_nb.widgets.static_html import turn_html
@@ -99,10 +100,14 @@ def evil_views(shop):
         ToolFailed("t1.1.1", error, EVIL),
     )
     plain = (Proceed(), Suspend(correlation_id="q", message=EVIL), shop.reply("ok"))
-    return [show_all(start, shop.events(*inputs)) for inputs in (asked, rejected, failed, plain)]
+    outside = (*shop.outside(), AgentResumeCommand.external_result("t1.1.0", error=EVIL, by=EVIL), Proceed())
+    broken = ErrorSummary(kind=EVIL, message=EVIL, code=EVIL, retryable=True, provider_code=EVIL, request_id=EVIL)
+    policy = AgentExecutionPolicy(retry=AgentRetryPolicy(max_retries=0, when_exhausted="SUSPEND"))
+    views = [show_all(start, shop.events(*inputs)) for inputs in (asked, rejected, failed, plain, outside)]
+    return [*views, show_all(start, shop.events(Proceed(), ModelFailed(error=broken), policy=policy))]
 
 
-@pytest.mark.parametrize("n", range(4))
+@pytest.mark.parametrize("n", range(6))
 def test_everything_from_outside_is_escaped(shop, n):
     html = turn_html(evil_views(shop)[n])
 
@@ -124,3 +129,24 @@ def test_a_turn_of_any_size_stays_a_small_page(shop):
 
     assert len(html) < 300_000
     assert "the first 60,000 of 1,000,000 characters" in html
+
+
+def test_a_question_says_what_happens_by_itself_and_every_way_to_answer_it(shop):
+    """A16"""
+    limited = Verdict(strictness=Strictness.ASK, expires_in=60.0, when_expired="APPROVE")
+    asked = (Proceed(), shop.reply("", ("refund", {"n": 1})), shop.checked(_1_0=limited))
+
+    text = "\n".join(parsed(turn_html(shop.view(*asked))).text)
+
+    assert "If nobody answers, it is approved on 2026-01-01 at 00:01:00 UTC." in text
+    assert "lab.restore('t1').approve()\nlab.restore('t1').approve(arguments={\"n\": ...})\nlab" in text
+
+
+def test_a_model_that_failed_shows_how(shop):
+    """E18"""
+    policy = AgentExecutionPolicy(retry=AgentRetryPolicy(max_retries=0, when_exhausted="SUSPEND"))
+
+    text = "\n".join(parsed(turn_html(shop.view(*shop.failing(), policy=policy))).text)
+
+    assert "HTTP status\n529" in text
+    assert "lab.restore('t1').retry()" in text

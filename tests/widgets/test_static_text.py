@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from agentflex_nb.core.agent import AgentExecutionPolicy, AgentRetryPolicy
 from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.inputs import AgentResumeCommand, ModelFailed, Proceed
+from agentflex_nb.core.verdicts import Strictness, Verdict
 from agentflex_nb.widgets.items import View
 from agentflex_nb.widgets.static_text import turn_text
 from agentflex_nb.widgets.view import show_all
@@ -66,3 +68,34 @@ def test_items_that_were_dropped_are_counted(shop, dropped):
     text = turn_text(replace(shop.view(Proceed()), dropped=dropped))
 
     assert ("1,234 earlier items are left out: lab.events(turn='t1')" in text) == bool(dropped)
+
+
+def test_every_way_to_answer_is_a_line(shop):
+    lines = turn_text(shop.view(*shop.asked())).splitlines()
+
+    at = lines.index("      answer it: lab.restore('t1').approve()")
+    assert lines[at + 1 : at + 3] == [
+        '             or: lab.restore(\'t1\').approve(arguments={"order": ..., "amount": ...})',
+        "             or: lab.restore('t1').reject(\"why\")",
+    ]
+
+
+def test_what_happens_by_itself_is_said_with_its_time(shop):
+    """A16"""
+    limited = Verdict(strictness=Strictness.ASK, expires_in=60.0)
+    asked = (Proceed(), shop.reply("", ("refund", {})), shop.checked(_1_0=limited))
+
+    assert "      If nobody answers, it is rejected on 2026-01-01 at 00:01:00 UTC.\n" in turn_text(shop.view(*asked))
+    retrying = turn_text(shop.view(*shop.failing()))
+    assert "      It is tried again on 2026-01-01 at 00:00:0" in retrying
+    assert "answer it: lab.restore('t1').continue_()" in retrying
+
+
+def test_a_model_that_failed_shows_how(shop):
+    """E18"""
+    policy = AgentExecutionPolicy(retry=AgentRetryPolicy(max_retries=0, when_exhausted="SUSPEND"))
+
+    text = turn_text(shop.view(*shop.failing(), policy=policy))
+
+    assert "      HTTP status: 529\n" in text
+    assert "answer it: lab.restore('t1').retry()" in text

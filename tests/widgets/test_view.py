@@ -1,19 +1,35 @@
 """What a panel shows, folded from the events of real turns."""
 
-from dataclasses import replace
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
 
+import pytest
+
+from agentflex_nb.core.agent import AgentBudget, AgentExecutionPolicy, AgentRetryPolicy
 from agentflex_nb.core.errors import ErrorSummary
+from agentflex_nb.core.frozen import FrozenDict
 from agentflex_nb.core.inputs import (
     AgentResumeCommand,
     Cancel,
+    Expired,
+    Interrupt,
     ModelFailed,
     Proceed,
     Suspend,
     ToolReturned,
 )
 from agentflex_nb.core.machine import AgentStatus, replay
+from agentflex_nb.core.verdicts import ALLOWED, Strictness, Verdict
+from agentflex_nb.store.codec import decode_events
 from agentflex_nb.widgets.items import Answered, Call, CallState, Level, Note, Prose, ProseKind, Step, View
-from agentflex_nb.widgets.view import ran_for, show, show_all
+from agentflex_nb.widgets.static_text import turn_text
+from agentflex_nb.widgets.view import LIMITS, ran_for, show, show_all
+from agentflex_nb.widgets.wire import snapshot
+from agentflex_nb.widgets.words import answer_word, is_no
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def test_text_and_reasoning_are_blocks_of_their_own_and_end_with_the_reply(shop):
@@ -182,6 +198,18 @@ def test_an_event_that_comes_twice_changes_nothing(shop):
     assert show_all(view, events) is view
 
 
+@pytest.mark.parametrize("log", sorted(GOLDEN.glob("v*.json")), ids=lambda log: log.stem)
+def test_logs_of_earlier_versions_are_drawn_whole(log):
+    events = decode_events(json.loads(log.read_text("utf-8"))["events"])
+
+    view = show_all(View(turn_id="t1"), events)
+
+    assert view.status is replay(events)
+    assert view.sequence == events[-1].sequence
+    assert turn_text(view)
+    assert json.dumps(snapshot(view, 0, {}))
+
+
 def test_the_status_is_that_of_the_log_after_every_event(shop):
     """I7"""
     events = shop.events(*shop.approved())
@@ -190,3 +218,117 @@ def test_the_status_is_that_of_the_log_after_every_event(shop):
     for n, event in enumerate(events, 1):
         view = show(view, event)
         assert view.status is replay(events[:n])
+
+
+def test_work_outside_waits_with_its_call_and_ends_with_what_was_supplied(shop):
+    """O1"""
+    waiting = shop.view(*shop.outside())
+    supply = AgentResumeCommand.external_result("t1.1.0", {"parcel": 7}, by="bob")
+    done = shop.view(*shop.outside(), supply, Proceed())
+
+    assert (shop.only(waiting, Call).state, waiting.questions[0].call_id) == (CallState.WAITING, "t1.1.0")
+    assert (shop.only(done, Call).state, shop.only(done, Call).result) == (CallState.DONE, '{"parcel": 7}')
+    assert shop.only(done, Answered).fields == (("result", '{\n  "parcel": 7\n}'),)
+
+
+def test_an_error_that_is_reported_from_outside_is_the_calls_problem(shop):
+    supply = AgentResumeCommand.external_result("t1.1.0", error="lost in the post")
+    view = shop.view(*shop.outside(), supply, Proceed())
+
+    assert shop.only(view, Call).state is CallState.FAILED
+    assert "lost in the post" in shop.only(view, Call).problem
+    assert shop.only(view, Answered).fields == (("error", "lost in the post"),)
+
+
+def test_an_interruption_ends_what_waits_and_asks_outside_to_stop(shop):
+    """X5, E24"""
+    view = shop.view(*shop.outside(), Interrupt(message="Never mind.", metadata=FrozenDict(by="bob")))
+
+    assert shop.only(view, Call).state is CallState.UNFINISHED
+    assert (shop.only(view, Answered).by, shop.only(view, Answered).fields) == ("bob", (("", "Never mind."),))
+    assert shop.only(view, Note).text == "ship was asked to stop, outside"
+    assert view.questions == ()
+
+
+def test_changed_arguments_take_the_place_of_the_models(shop):
+    """A15"""
+    approve = AgentResumeCommand.approve_tool("t1.2.0", arguments={"order": "O-1", "amount": 50})
+    view = shop.view(*shop.asked(), approve, Proceed(), shop.checked(_2_0=ALLOWED))
+
+    refund = next(item for item in view.items if isinstance(item, Call) and item.name == "refund")
+    assert (refund.state, refund.arguments) == (CallState.RUNNING, (("order", "O-1"), ("amount", "50")))
+    assert answer_word(shop.only(view, Answered)) == "Approved with changed arguments"
+
+
+@pytest.mark.parametrize(("outcome", "word"), [("REJECT", "rejected"), ("APPROVE", "approved")])
+def test_what_nobody_answered_says_how_it_resolved(shop, outcome, word):
+    """A16"""
+    limited = Verdict(strictness=Strictness.ASK, expires_in=0.001, when_expired=outcome)
+    asked = (Proceed(), shop.reply("", ("refund", {"order": "O-1"})), shop.checked(_1_0=limited))
+    (question,) = shop.view(*asked).questions
+    assert (question.expires_at is None, question.when_expired) == (False, outcome)
+
+    answer = shop.only(shop.view(*asked, Expired("t1.1.0")), Answered)
+
+    assert answer_word(answer) == f"Nobody answered in time: {word}"
+    assert (answer.by, answer.reason, is_no(answer)) == ("", "", outcome == "REJECT")
+
+
+def test_a_form_that_was_declined_says_why(shop):
+    """F10"""
+    answer = shop.only(shop.view(*shop.formed(), AgentResumeCommand.decline("t1.1.0", "private")), Answered)
+
+    assert (answer_word(answer), answer.reason, is_no(answer)) == ("Declined", "private", True)
+
+
+def test_a_scheduled_retry_is_a_note_and_a_question_with_its_moment(shop):
+    """R1"""
+    view = shop.view(*shop.failing())
+
+    (question,) = view.questions
+    assert (question.type, question.due_at > view.at) == ("RETRY", True)
+    notes = [item.text for item in view.items if isinstance(item, Note)]
+    assert notes[0] == "The model call failed (attempt 1): OverloadedError: no capacity"
+    assert re.fullmatch(r"The model is tried again at 00:00:0\d UTC", notes[1])
+
+
+def test_a_model_that_failed_every_attempt_says_how(shop):
+    """E18, R10"""
+    policy = AgentExecutionPolicy(retry=AgentRetryPolicy(max_retries=0, when_exhausted="SUSPEND"))
+
+    (question,) = shop.view(*shop.failing(), policy=policy).questions
+
+    assert dict(question.failure) == {
+        "error": "OverloadedError",
+        "HTTP status": "529",
+        "provider's code": "overloaded",
+        "request": "r1",
+        "attempts": "1",
+    }
+
+
+def test_a_budget_that_is_used_up_says_which_and_how_much(shop):
+    """B1"""
+    policy = AgentExecutionPolicy(budget=AgentBudget(max_tool_calls=1))
+    calls = shop.reply("", ("lookup", {}), ("lookup", {}))
+    inputs = (Proceed(), calls, shop.checked(_1_0=ALLOWED, _1_1=ALLOWED), ToolReturned("t1.1.0", "x"))
+
+    view = shop.view(*inputs, policy=policy)
+
+    assert (view.status, view.error.code) == (AgentStatus.BUDGET_EXCEEDED, "max_tool_calls")
+    assert view.error.message == "1 of 1 tool calls are used (max_tool_calls)"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(AgentBudget)])
+def test_every_limit_has_a_word(name):
+    assert LIMITS[name]
+
+
+def test_a_model_call_that_was_left_on_purpose_is_no_failure(shop):
+    left = ErrorSummary(kind="StreamLeft", message="the user interrupted while the model answered", code="LEFT")
+    view = shop.view(Proceed(), Interrupt(message="Stop."), ModelFailed(error=left))
+
+    assert (shop.only(view, Note).level, shop.only(view, Note).text) == (
+        Level.INFO,
+        "The model call was left: the user interrupted while the model answered",
+    )

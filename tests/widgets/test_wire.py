@@ -1,6 +1,7 @@
 """Patches and snapshots: however a turn is cut into messages, the page shows the same."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,12 @@ from hypothesis import strategies as st
 
 from agentflex_nb.core.frozen import FrozenDict
 from agentflex_nb.core.inputs import AgentResumeCommand, Cancel, Proceed
+from agentflex_nb.core.verdicts import Strictness, Verdict
 from agentflex_nb.widgets.items import View
 from agentflex_nb.widgets.view import show_all
 from agentflex_nb.widgets.wire import is_durable, patch, snapshot, state, thaw
+
+ASK = Verdict(strictness=Strictness.ASK)
 
 
 def as_sent(message):
@@ -85,9 +89,38 @@ def test_a_question_says_what_it_offers_and_how_it_is_answered_in_code(shop):
     (question,) = state(shop.view(*shop.asked()), {})["questions"]
 
     assert question["offers"] == ["approve", "reject"]
-    assert question["in_code"] == "lab.restore('t1').approve()"
+    assert question["in_code"].splitlines()[0] == "lab.restore('t1').approve()"
 
 
 def test_frozen_data_becomes_plain():
     assert thaw(FrozenDict(a=(1, FrozenDict(b=None)))) == {"a": [1, {"b": None}]}
     assert type(thaw(FrozenDict(a=FrozenDict()))["a"]) is dict
+
+
+SCHEMA = FrozenDict(type="object", properties=FrozenDict(amount=FrozenDict(type="number")))
+
+
+def test_arguments_that_can_be_changed_are_sent_as_they_are_with_the_schema_of_the_tool(shop):
+    """A15"""
+    (question,) = state(shop.view(*shop.asked()), {}, lambda asked: SCHEMA)["questions"]
+
+    assert question["given"] == {"order": "O-1", "amount": 120.0}
+    assert question["parameters"] == {"type": "object", "properties": {"amount": {"type": "number"}}}
+    assert type(question["given"]) is dict
+
+
+def test_of_other_questions_no_arguments_are_sent(shop):
+    for inputs in (shop.formed(), shop.outside()):
+        (question,) = state(shop.view(*inputs), {}, lambda asked: SCHEMA)["questions"]
+        assert (question["given"], question["parameters"]) == (None, None)
+
+
+def test_a_page_can_count_down_by_itself(shop):
+    """A16: the moment is sent once; no message is needed for each second."""
+    limited = replace(ASK, expires_in=60.0, when_expired="APPROVE")
+    asked = (Proceed(), shop.reply("", ("refund", {})), shop.checked(_1_0=limited))
+    (question,) = state(shop.view(*asked), {})["questions"]
+    assert (question["expires_at"], question["when_expired"]) == ("2026-01-01T00:01:00.005000+00:00", "APPROVE")
+
+    (retry,) = state(shop.view(*shop.failing()), {})["questions"]
+    assert retry["due_at"].startswith("2026-01-01T00:00:0")

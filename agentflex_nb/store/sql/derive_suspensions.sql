@@ -18,7 +18,7 @@ with told as (
     select turn_id, agent_id, agent_version, sequence, occurred_at, unnest(json_transform(data, '{"questions": [{
         "id": "VARCHAR", "type": "VARCHAR", "tool_name": "VARCHAR", "message": "VARCHAR", "code": "VARCHAR",
         "reason": "VARCHAR", "arguments": "JSON", "form_key": "VARCHAR", "schema": "JSON", "metadata": "JSON",
-        "call_id": "VARCHAR", "expires_at": "TIMESTAMPTZ"
+        "call_id": "VARCHAR", "expires_at": "TIMESTAMPTZ", "when_expired": "VARCHAR"
     }]}').questions) as question, (data->>'$.next_runnable_at')::timestamptz as due_at
     from told
     where type = 'TURN_SUSPENDED'
@@ -61,7 +61,7 @@ select
     question.arguments as arguments, nullif(question.form_key, '') as form_key, if(question.schema = 'null', null, question.schema) as schema,
     if(question.call_id = '' or question.call_id is null, if(question.tool_name = '', null, question_id), question.call_id)
         as tool_call_id,
-    coalesce(question.expires_at, due_at) as expires_at,
+    coalesce(question.expires_at, due_at) as expires_at, nullif(question.when_expired, '') as when_expired,
     asked_at, answered_at,
     ms_between(asked_at, coalesce(answered_at, ended_at)) as waited_ms,
     case answer.command_type

@@ -236,5 +236,6 @@ create table suspensions (
     metadata json,              -- the question's
     answer_metadata json,       -- who answered, where, why
     tool_call_id varchar,       -- the call that it is about, if it is about one
-    expires_at timestamptz      -- when it resolves by itself; a retry: when it is due
+    expires_at timestamptz,     -- when it resolves by itself; a retry: when it is due
+    when_expired varchar        -- to what: REJECT or APPROVE
 );

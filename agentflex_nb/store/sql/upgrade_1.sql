@@ -3,4 +3,5 @@
 drop view if exists waits;
 alter table suspensions add column tool_call_id varchar;
 alter table suspensions add column expires_at timestamptz;
+alter table suspensions add column when_expired varchar;
 update suspensions set tool_call_id = question_id where tool_name is not null;

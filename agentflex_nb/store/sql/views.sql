@@ -54,3 +54,24 @@ select conversation_id, position, turn_id, role, content, reasoning, tool_calls,
     coalesce(origin, '') as origin, provider_data, chars, hash
 from conversation_messages
 join messages using (hash);
+
+-- What the agent's own code said of each call that it was asked about, before any person: ALLOW, ASK or DENY, and which of
+-- its rules said so. A question about a call whose outcome is unknown is no decision.
+create or replace view decisions as
+with told as (
+    select turn_id, tool_call_id, bool_or(type = 'TOOL_APPROVAL_REQUESTED') as asked,
+        bool_or(type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED')) as started, arg_min(data, sequence) as data
+    from events
+    where type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED', 'TOOL_DENIED')
+        or (type = 'TOOL_APPROVAL_REQUESTED' and (data->>'$.code') is distinct from 'OUTCOME_UNKNOWN')
+    group by turn_id, tool_call_id
+)
+select turn_id, agent_id, agent_version, tool_call_id, call_index, step, tool_name, arguments, requested_at,
+    case when asked then 'ASK' when started then 'ALLOW' else 'DENY' end as decision,
+    if(asked, approval_outcome, null) as outcome,
+    coalesce(data->>'$.rule', data->>'$.metadata.rule') as rule,
+    nullif(data->>'$.code', '') as code,
+    nullif(data->>'$.message', '') as message,
+    nullif(data->>'$.reason', '') as reason
+from tool_calls
+join told using (turn_id, tool_call_id);
