@@ -1,7 +1,7 @@
 """A turn that goes on with another version of its agent: an act of somebody, on record, never a side effect.
 
-What was asked stays asked, and what was answered stays answered. A call that has not started is judged again, by the new
-version, before it runs; the stricter judgement wins, as ever. The limits of the turn stay those it was made with.
+What was asked stays asked, and what was answered stays answered. A call that has not started is judged again, by the
+new version, before it runs; the stricter judgement wins, as ever. The limits of the turn stay those it was made with.
 """
 
 from dataclasses import replace

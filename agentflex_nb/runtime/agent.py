@@ -13,6 +13,7 @@ from ..core.messages import ToolCall
 from ..core.model import ChatModel, is_chat_model
 from ..core.turn import Turn
 from ..core.verdicts import Verdict
+from .config import config_of
 from .fingerprint import digest, sparse
 from .forms import as_form
 from .middleware import AgentMiddleware, check_middlewares
@@ -63,7 +64,7 @@ class Agent:
             mend = "pass a chat model, for instance ScriptedModel"
             raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
         check_middlewares(middlewares)
-        self._given = {key: value for key, value in locals().items() if key not in ("self", "mend")}
+        self.given: Mapping[str, Any] = {key: value for key, value in locals().items() if key not in ("self", "mend")}
         made = [as_tool(item) for item in tools]
         options: FrozenDict = freeze_strict(dict(model_options or {}), "model_options")
         parts: dict[str, Any] = {
@@ -120,10 +121,14 @@ class Agent:
 
     def with_(self, **changes: Any) -> Self:
         """Another agent that differs in these arguments: another version, unless one is given."""
-        if unknown := set(changes) - set(self._given):
-            met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self._given))
+        if unknown := set(changes) - set(self.given):
+            met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self.given))
             raise InvalidAgentError(f"with_({met}=...)", f"arguments of Agent ({known})", "correct the name")
-        return type(self)(**{**self._given, "version": None, **changes})
+        return type(self)(**{**self.given, "version": None, **changes})
+
+    def to_config(self) -> dict[str, Any]:
+        """This agent as JSON data, its parts by name. `AgentParts(...).assemble` makes it again."""
+        return config_of(self)
 
     def __repr__(self) -> str:
         tools = ", ".join(self.tools)

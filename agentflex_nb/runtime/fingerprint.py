@@ -42,12 +42,17 @@ def digest(value: Any) -> str:
 
 
 def sparse(value: Any) -> Any:
-    """The value with every dataclass in it as a dict of those fields that do not have their default."""
+    """The value with every dataclass in it as a dict of those fields that do not have their default.
+
+    1.0 is 1: whether a limit was written with a point changes nothing.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         kept = [field for field in fields(value) if getattr(value, field.name) != _default(field)]
         return {field.name: sparse(getattr(value, field.name)) for field in kept}
     if isinstance(value, Mapping):
         return {key: sparse(part) for key, part in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return [sparse(part) for part in value] if isinstance(value, list | tuple) else value
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.drift import UNREADABLE, AgentSource
-from ..core.errors import InvalidAgentError
 from .fingerprint import fingerprint
 from .middleware import AgentMiddleware
 from .syntax import plain, text_of

@@ -1,6 +1,6 @@
-"""The source of a function, found again: as a tree, whose print is the same in every Python, and as it was written.
+"""The source of a function, found again: as a tree, which prints the same again, and as it was written.
 
-What is looked for is the very place that the code object names, not the text around it: two lambdas in one line are two.
+Looked for is the very place that the code object names, not the text around it: two lambdas in one line are two.
 """
 
 import ast
