@@ -105,7 +105,8 @@ def load_active(loader: Loader, agent_id: str) -> Agent:
 
 def misfits(agent: Agent, turn: Turn) -> tuple[AgentDifference, ...]:
     """What the calls that wait in this turn need, and the agent does not have."""
-    found = [_misfit(agent, pending) for pending in turn.pending if _may_run(pending)]
+    judged = [pending for pending in turn.pending if pending.verdict is not None]  # others the agent judges itself
+    found = [_misfit(agent, pending) for pending in judged]
     return tuple([misfit for misfit in found if misfit is not None])
 
 
@@ -128,25 +129,23 @@ def _returned(agent: Agent, agent_id: str, agent_version: str) -> Agent:
     return agent
 
 
-def _may_run(pending: PendingCall) -> bool:
-    """Whether the agent's own parts are still needed for this call."""
-    if pending.verdict is None or pending.supplied is not None:  # not judged: the next version will; or settled
-        return False
-    return pending.verdict.strictness in (Strictness.ALLOW, Strictness.ASK)
-
-
 def _misfit(agent: Agent, pending: PendingCall) -> AgentDifference | None:
     call = pending.runs
     part = f"tool {call.name}"
     if (tool := agent.tools.get(call.name)) is None:
         return AgentDifference(part=part, why=f"it lacks {call.name}, which call {call.id} waits for")
-    try:
-        tool.check(call.arguments)
-    except InvalidArgumentsError as error:
-        why = f"the arguments of call {call.id} do not fit: {error}"
-        schema = tool.definition.parameters
-        return AgentDifference(part=part, pointer="/parameters", known=call.arguments, met=schema, why=why)
+    if _may_run(pending):
+        try:
+            tool.check(call.arguments)
+        except InvalidArgumentsError as error:
+            schema, why = tool.definition.parameters, f"the arguments of call {call.id} do not fit: {error}"
+            return AgentDifference(part=part, pointer="/parameters", known=call.arguments, met=schema, why=why)
     return None
+
+
+def _may_run(pending: PendingCall) -> bool:
+    open_to = (Strictness.ALLOW, Strictness.ASK)
+    return pending.supplied is None and pending.verdict is not None and pending.verdict.strictness in open_to
 
 
 def _changes(agent: Agent, turn: Turn) -> tuple[AgentDifference, ...]:

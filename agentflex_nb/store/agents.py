@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from ..core.agent import AgentDefinition, AgentExecutionPolicy
-from ..core.drift import AgentRecord, AgentSource, differences
-from ..core.errors import AgentDriftError, AgentVersionNotFoundError, StoreDamagedError
+from ..core.drift import AgentRecord, AgentSource
+from ..core.errors import AgentVersionNotFoundError, StoreDamagedError
 from ..core.frozen import freeze
+from ..runtime.loader import drifted
 from .archive import Archive, sql
 from .shapes import shape_of
 
@@ -42,8 +43,7 @@ def keep_agent(archive: Archive, record: AgentRecord, now: datetime) -> None:
     if not known or not known[0][0]:
         archive.query(sql("keep_agent"), {**_row(record), "first_seen_at": now}, write=True)
     elif known[0][0] != record.fingerprint:
-        met, mend = "is known to this lab with another definition", "give the new one a new version"
-        raise AgentDriftError(id, version, met, mend, differences(read_agent(archive, id, version), record))
+        raise drifted(read_agent(archive, id, version), record, "is known to this lab with another definition")
 
 
 def read_agent(archive: Archive, agent_id: str, agent_version: str) -> AgentRecord:

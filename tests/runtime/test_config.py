@@ -88,7 +88,7 @@ def test_a_fault_says_where_and_what(config, pointer, said):
 
 
 def test_what_is_no_json_is_refused():
-    with pytest.raises(InvalidValueError, match="config.model_options.a"):
+    with pytest.raises(InvalidValueError, match=r"config\.model_options\.a"):
         read_config({**LEAST, "model_options": {"a": object()}})
 
 

@@ -208,15 +208,15 @@ def test_a_version_that_has_changed_since_the_turn_began_does_not_go_on_with_it(
     assert turn.approve().output == "Moved."
 
 
-def test_a_rejected_call_needs_no_tool_and_a_missing_one_stops_no_other_turn(desk):
+def test_of_a_call_that_will_not_run_the_arguments_need_not_fit_but_its_tool_must_be_there(desk):
     """P12: what a turn still needs is looked at, not what it once needed."""
-    given = {"tools": [transfer], "version": "1"}
-    turn = desk.run([call("transfer", amount=1), call("transfer", amount=2)], "Well.", **given)
-    for question in turn.questions:
-        desk.runner.submit_resume(turn, AgentResumeCommand.reject_tool(question.id))
-    without = desk.agent("x", "Well.", tools=[], version="2")
-
+    turn = desk.run(call("transfer", amount=1), "Well.", tools=[transfer], version="1")
+    desk.runner.submit_resume(turn, AgentResumeCommand.reject_tool(turn.questions[0].id, "no"))
     kernel = desk.another_runner(loader=AgentLoader())
-    kernel.restore(turn.id, migrate_to=without)
+    with pytest.raises(AgentDriftError, match="it lacks transfer"):
+        kernel.restore(turn.id, migrate_to=desk.agent("x", "Well.", version="2"))
+
+    textual = desk.agent("x", "Well.", tools=[tool(name="transfer")(other_transfer)], version="2")
+    kernel.restore(turn.id, migrate_to=textual)
 
     assert kernel.run_until_blocked(turn.id).output == "Well."
