@@ -102,7 +102,7 @@ def listing(record: AgentRecord) -> str:
     for part in {**parts, **sources}:
         lines += ["", part, *_fields(parts.get(part, FrozenDict()))]
         for source in sources.get(part, ()):
-            lines += _block(f"{source.role} ({source.module}.{source.name})")
+            lines += _block(f"{source.role} ({'.'.join(filter(None, (source.module, source.name)))})")
             lines += _block(source.text or f"<not to be read; {source.code}>", depth=2)
     return "\n".join(lines) + "\n"
 

@@ -139,6 +139,7 @@ def test_a_listing_shows_everything_that_ran():
         "max_steps: 100",
     ):
         assert shown in text
+    assert "    source (pay)\n" in listing(replace(RECORD, sources=(replace(SOURCE, module=""),)))
     assert "<not to be read; c1>" in listing(replace(RECORD, sources=(replace(SOURCE, text=""),)))
 
 
