@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ToolErrorStrategy,
         WhenExhausted,
     )
+    from .core.drift import AgentDifference
     from .core.errors import (
         AgentDriftError,
         AgentFlexError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         EmptyReplyError,
         IllegalTransitionError,
         InvalidAgentError,
+        InvalidConfigError,
         InvalidValueError,
         LabLockedError,
         ModelConnectionError,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from .runtime.handle import AgentTurn
     from .runtime.loader import AgentLoader
     from .runtime.middleware import AgentMiddleware
+    from .runtime.parts import AgentParts
     from .runtime.runner import AgentRunner, AgentTurnOptions
     from .runtime.tools import Tool, tool
     from .store.memory import MemoryStore
@@ -75,9 +78,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "core.agent": "AgentBudget AgentExecutionPolicy AgentRetryPolicy ClosingTexts ToolErrorStrategy WhenExhausted",
+    "core.drift": "AgentDifference",
     "core.errors": "AgentDriftError AgentFlexError AgentVersionNotFoundError AuthenticationError BadRequestError "
     "CommandRefusedError ContentFilterError ContextLengthError ConversationBusyError EmptyReplyError "
-    "IllegalTransitionError InvalidAgentError InvalidValueError LabLockedError ModelConnectionError "
+    "IllegalTransitionError InvalidAgentError InvalidConfigError InvalidValueError LabLockedError ModelConnectionError "
     "ModelError OverloadedError QuotaExceededError RateLimitError RecordingEndedError RefusalReason "
     "StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
     "UnansweredError VersionConflictError WrongThreadError",
@@ -101,6 +105,7 @@ _HOMES = {
     "runtime.handle": "AgentTurn",
     "runtime.loader": "AgentLoader",
     "runtime.middleware": "AgentMiddleware",
+    "runtime.parts": "AgentParts",
     "runtime.runner": "AgentRunner AgentTurnOptions",
     "runtime.tools": "Tool tool",
     "store.memory": "MemoryStore",
@@ -111,6 +116,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "Agent",
     "AgentBudget",
+    "AgentDifference",
     "AgentDriftError",
     "AgentEvent",
     "AgentExecutionPolicy",
@@ -118,6 +124,7 @@ __all__ = [
     "AgentForm",
     "AgentLoader",
     "AgentMiddleware",
+    "AgentParts",
     "AgentPhase",
     "AgentResumeCommand",
     "AgentRetryPolicy",
@@ -145,6 +152,7 @@ __all__ = [
     "FormRequired",
     "IllegalTransitionError",
     "InvalidAgentError",
+    "InvalidConfigError",
     "InvalidValueError",
     "Lab",
     "LabLockedError",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
+from .core.drift import listing, listing_diff
 from .core.errors import AgentFlexError, AgentVersionNotFoundError, CommandRefusedError, RefusalReason
 from .core.inputs import Cancel, Command, Interrupt
 from .core.messages import Message
@@ -25,6 +26,7 @@ from .runtime.interrupts import held
 from .runtime.loader import AgentLoader
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
+from .store.agents import read_agent
 from .store.lab_store import LabStore
 from .store.sqlite_file import Durability
 
@@ -147,13 +149,16 @@ class Lab:
         await self.runner.arun_until_blocked(turn)
         return await self.runner.aanswer_all(turn, responder) if responder is not None else turn
 
-    def restore(self, turn: AnyTurn) -> AgentTurn:
+    def restore(self, turn: AnyTurn, *, migrate_to: Agent | None = None) -> AgentTurn:
         """A turn out of the lab, also one of yesterday's kernel, with its panel. Nothing runs until it is answered.
 
+        With `migrate_to` it goes on with that version of its agent from now on; who did it is on record.
+
         Raises:
-            TurnNotFoundError, AgentVersionNotFoundError, AgentDriftError: what it needs is not here.
+            TurnNotFoundError, AgentVersionNotFoundError, AgentDriftError: what it needs is not here; nothing changed.
+            CommandRefusedError: it is to be migrated, but has ended or runs now.
         """
-        handle = self.runner.restore(turn)
+        handle = self.runner.restore(turn, migrate_to=migrate_to)
         self._show(handle, "")
         return handle
 
@@ -161,7 +166,30 @@ class Lab:
         """Answer a question with a command, and move the turn on in this thread."""
         return self.runner.resume(turn, command, responder=responder)
 
+    # -- versions ------------------------------------------------------------------------------------------------------
+
+    def agent_source(self, agent_id: str, agent_version: str) -> str:
+        """What this version of an agent is, as text: its definition and the source of its code.
+
+        Raises:
+            AgentVersionNotFoundError: this lab has never met it; says which versions it has.
+        """
+        return Listing(listing(read_agent(self.store.archive, agent_id, agent_version)))
+
+    def agent_diff(self, agent_id: str, known: str, met: str) -> str:
+        """In what two versions of an agent differ, as a unified diff of their texts; "" where in nothing.
+
+        Raises:
+            AgentVersionNotFoundError: this lab has never met one of them.
+        """
+        archive = self.store.archive
+        return Listing(listing_diff(read_agent(archive, agent_id, known), read_agent(archive, agent_id, met)))
+
     # -- tables --------------------------------------------------------------------------------------------------------
+
+    def agents(self, **select: Any) -> "pd.DataFrame":
+        """One row a version of an agent: what it is called, its model and tools, when it was met, how many turns."""
+        return self._frame("agents", select)
 
     def turns(self, **select: Any) -> "pd.DataFrame":
         """One row a turn: its newest state. `where=`, `turn=`, `columns=`, `order=`, `limit=` narrow it down in SQL."""
@@ -313,6 +341,15 @@ class Lab:
         return f"Lab({self.path!r}, user={self.user!r})"
 
 
+class Listing(str):
+    """Text that shows itself line by line at the end of a cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class _LabLoader(AgentLoader):
     """Agents by id and version; each version is written down in the lab when it is first met here."""
 
@@ -323,7 +360,7 @@ class _LabLoader(AgentLoader):
 
     def register(self, agent: Agent) -> Agent:
         if agent not in self._kept:
-            self._store.keep_agent(agent.definition, agent.fingerprint, utc_now())
+            self._store.keep_agent(agent.record, utc_now())
             self._kept.add(agent)
         return super().register(agent)
 

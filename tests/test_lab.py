@@ -278,3 +278,96 @@ def test_the_inbox_says_what_is_asked_for_and_when_it_resolves_by_itself(lab):
     assert list(inbox["type"]) == ["TOOL_APPROVAL", "RETRY"]
     assert (inbox["expires_at"] > inbox["asked_at"]).all()
     assert inbox["when_expired"].iloc[0] == "APPROVE"
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_agents_of_a_lab_are_a_frame_with_a_row_a_version(lab):
+    one = desk(amount=1, version="1")
+    lab.run(one, "a")
+    lab.run(one, "b")
+    lab.register(one.with_(version="2", instructions="Be strict."))
+
+    agents = lab.agents()
+
+    assert list(agents.columns) == [
+        "agent_id", "agent_version", "name", "model", "tools", "first_seen_at", "fingerprint", "turns",
+    ]  # fmt: skip
+    assert list(agents["agent_version"]) == ["1", "2"]
+    assert list(agents["turns"]) == [2, 0]
+    assert list(agents["tools"]) == ["refund", "refund"]
+    assert agents["fingerprint"].nunique() == 2
+    assert list(lab.agents(where={"agent_version": "2"})["agent_id"]) == ["desk"]
+
+
+def test_what_a_version_was_is_shown_months_later(tmp_path):
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        lab.register(desk(version="1"))
+        lab.register(desk(version="1").with_(version="2", instructions="Be strict."))
+
+    with af.Lab(path, display=False) as lab:
+        text = lab.agent_source("desk", "1")
+        for part in ("Be kind.", "def refund(order_id: str, amount: float)", "lambda call:", "max_iterations: 20"):
+            assert part in text
+        assert repr(text) == text  # a cell shows lines, not one line with \\n in it
+        diff = lab.agent_diff("desk", "1", "2")
+        assert {"-    Be kind.", "+    Be strict."} <= set(diff.splitlines())
+        assert lab.agent_diff("desk", "1", "1") == ""
+        with pytest.raises(af.AgentVersionNotFoundError, match="known versions: 1, 2"):
+            lab.agent_source("desk", "3")
+
+
+def test_drift_in_another_kernel_says_what_has_changed(tmp_path):
+    """K34."""
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        waiting = lab.run(desk(version="1"), "My lamp broke.")
+
+    @af.tool(approval=True)
+    def refund(order_id: str, amount: int) -> str:
+        """Refund an order."""
+        return "refunded"
+
+    with af.Lab(path, display=False) as lab:
+        changed = desk(version="1").with_(version="1", tools=[refund])
+        with pytest.raises(af.AgentDriftError) as refused:
+            lab.register(changed)
+        told = {(difference.part, difference.pointer) for difference in refused.value.differences}
+        assert told == {
+            ("tool refund", "/parameters/properties/amount/type"),
+            ("tool refund", "/source"),
+            ("tool refund", "/approval"),
+        }
+        assert list(lab.inbox()["turn_id"]) == [waiting.id]
+        lab.register(desk(version="1"))
+        assert lab.restore(waiting.id).approve().status == "COMPLETED"
+
+
+def test_a_turn_is_migrated_and_the_lab_says_who_did_it(tmp_path):
+    """P11, K34."""
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        waiting = lab.run(desk(version="1"), "My lamp broke.")
+
+    with af.Lab(path, user="bob", display=False) as lab:
+        two = desk(version="2", description="Newer.")
+        lab.restore(waiting.id, migrate_to=two).approve()
+        [turn] = lab.turns().to_dict("records")
+        assert (turn["status"], turn["agent_version"], turn["migrated_from"]) == ("COMPLETED", "2", "1")
+        [event] = lab.events(where={"type": "TURN_MIGRATED"}).to_dict("records")
+        assert (event["agent_version"], '"by":"bob"' in event["data"]) == ("2", True)
+        assert list(lab.agents()["turns"]) == [0, 1]
+        assert list(lab.steps(order="step")["agent_version"]) == ["1", "2", "2"]
+
+
+def test_a_lab_refuses_to_migrate_to_what_it_knows_otherwise(lab):
+    waiting = lab.run(desk(version="1"), "My lamp broke.")
+    lab.register(desk(version="2"))
+
+    with pytest.raises(af.AgentDriftError, match="is known to this lab"):
+        lab.restore(waiting, migrate_to=desk(version="2", description="Newer."))
+
+    assert waiting.to_snapshot().identity.agent_version == "1"
+    assert waiting.approve().status == "COMPLETED"

@@ -18,6 +18,7 @@ _DECIDED = ["APPROVED", "REJECTED", "SUPPLIED", "DENIED", "PENDING", "EXPIRED", 
 
 # frame -> the table or view it reads, what orders it
 _SOURCES: Mapping[str, tuple[str, str]] = {
+    "agents": ("agents", "first_seen_at, agent_id, agent_version"),
     "turns": ("turns", "created_at, turn_id"),
     "steps": ("steps", "turn_id, step"),
     "events": ("events", "turn_id, sequence"),
@@ -31,6 +32,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
 
 # frame -> its closed sets, with all their members
 _CLOSED: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "agents": {},
     "turns": {"status": _STATUS, "phase": _PHASE},
     "steps": {},
     "events": {"type": [str(type) for type in EventType], "status": _STATUS, "phase": _PHASE},
@@ -74,7 +76,8 @@ def frame(
 
     Args:
         archive: Where to ask.
-        name: turns, steps, events, messages, model_calls, tool_calls, suspensions, snapshots or decisions.
+        name: agents, turns, steps, events, messages, model_calls, tool_calls, suspensions, snapshots or
+            decisions.
         where: A mapping from columns to a value, several values, or None for missing; or a condition in SQL, whose
             `?` are filled from `params`.
         params: Values for a condition in SQL.

@@ -29,6 +29,7 @@ from .inputs import (
     Input,
     Interrupt,
     Interrupted,
+    Migrate,
     ModelFailed,
     ModelReplied,
     ModelRetried,
@@ -45,6 +46,7 @@ from .inputs import (
 )
 from .machine import HEARS, AgentPhase, AgentStatus, hear
 from .messages import Message, ToolCall, user
+from .migration import migrate
 from .retry import ask_about_model, try_again
 from .story import Advance, Story, event_of
 from .turn import PendingCall, Question, Turn, TurnIdentity
@@ -146,6 +148,8 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             return _suspend(story, said)
         case Interrupt():
             return _interrupt(story, said)
+        case Migrate():
+            return migrate(story, said)
         case Expired(question_id):
             return _expire(story, question_id)
         case AgentResumeCommand():

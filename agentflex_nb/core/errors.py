@@ -2,6 +2,7 @@
 
 AgentFlexError
 ├── InvalidAgentError          an agent, a tool or a policy is not well defined
+│   └── InvalidConfigError     a configuration from which no agent can be assembled
 ├── InvalidValueError          data that cannot be kept (metadata, a key that is None)
 ├── CommandRefusedError        an answer or command that does not fit the turn; nothing changed
 ├── IllegalTransitionError     the state machine was asked for a step it does not have
@@ -11,7 +12,7 @@ AgentFlexError
 ├── UnansweredError            a question met a place where nobody can answer
 ├── ConversationBusyError      the conversation has an active turn
 ├── AgentVersionNotFoundError  the loader has no such agent id and version
-├── AgentDriftError            the loaded agent is not the one the turn was made with
+├── AgentDriftError            an agent is not what this version of it was, or does not fit a turn
 ├── WrongThreadError           a blocking call on the runtime's own event loop
 ├── QueryError                 a question to the tables that cannot be answered as it is put
 ├── ModelError                 a model call failed
@@ -36,7 +37,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .drift import AgentDifference
+
+_LONGEST = 2_000  # characters of what an error lists
 
 
 class AgentFlexError(Exception):
@@ -44,6 +50,10 @@ class AgentFlexError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:  # the arguments of __init__ differ from class to class; the parts do not
         return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
 
 
 def _rebuilt(kind: type[AgentFlexError], args: tuple[Any, ...], parts: dict[str, Any]) -> AgentFlexError:
@@ -58,6 +68,15 @@ class InvalidAgentError(AgentFlexError, ValueError):
     def __init__(self, met: str, expected: str, mend: str) -> None:
         super().__init__(f"{met}: expected {expected}; {mend}.")
         self.met, self.expected, self.mend = met, expected, mend
+
+
+class InvalidConfigError(InvalidAgentError):
+    """A configuration from which no agent can be assembled; `errors` say where (a JSON pointer) and what, all of it."""
+
+    def __init__(self, errors: Sequence["DataError"]) -> None:
+        listed = _bounded("; ".join(f"{error.pointer or '/'} {error.message}" for error in errors))
+        super().__init__(f"this configuration: {listed}", "an agent whose parts are all here", "correct it")
+        self.errors = tuple(errors)
 
 
 class InvalidValueError(AgentFlexError, ValueError):
@@ -185,11 +204,19 @@ class AgentVersionNotFoundError(AgentFlexError, LookupError):
 
 
 class AgentDriftError(AgentFlexError):
-    """The loaded agent is not the one the turn was made with."""
+    """An agent is not what this version of it was, or does not fit a turn. Nothing changed.
 
-    def __init__(self, agent_id: str, agent_version: str, difference: str) -> None:
-        super().__init__(f"agent {agent_id!r} version {agent_version!r} does not fit this turn: {difference}.")
-        self.agent_id, self.agent_version, self.difference = agent_id, agent_version, difference
+    `differences` are what is known of it, part by part; empty where the agent is another one altogether.
+    """
+
+    def __init__(
+        self, agent_id: str, agent_version: str, met: str, mend: str, differences: Sequence["AgentDifference"] = ()
+    ) -> None:
+        listed = _bounded("".join(f"\n- {difference}" for difference in differences))
+        what = f":{listed}\n{mend[:1].upper()}{mend[1:]}" if differences else f"; {mend}"
+        super().__init__(f"agent {agent_id!r} version {agent_version!r} {met}{what}.")
+        self.agent_id, self.agent_version, self.met, self.mend = agent_id, agent_version, met, mend
+        self.differences = tuple(differences)
 
 
 class WrongThreadError(AgentFlexError, RuntimeError):

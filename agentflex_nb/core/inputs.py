@@ -164,6 +164,16 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Migrate:
+    """Go on with another version of the agent. Whoever says it has seen that the version fits the turn."""
+
+    agent_version: str
+    definition_hash: str
+    instructions: str = ""
+    metadata: FrozenDict = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentResumeCommand:
     """An answer to a question of a suspended turn.
 
@@ -280,7 +290,7 @@ Command = ApproveTool | RejectTool | UserInput | Decline | ExternalResult | Retr
 Input = (
     Proceed | Streamed | ModelReplied | ModelFailed | ModelRetried | CallsChecked | CheckFailed | ToolReturned
     | ToolFailed | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt | Suspend
-    | Command
+    | Migrate | Command
 )  # fmt: skip
 
 _NAMES: Mapping[type[AgentResumeCommand], str] = {

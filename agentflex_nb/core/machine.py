@@ -25,6 +25,7 @@ from .inputs import (
     Input,
     Interrupt,
     Interrupted,
+    Migrate,
     ModelFailed,
     ModelReplied,
     ModelRetried,
@@ -136,13 +137,13 @@ TRANSITIONS: Mapping[AgentStatus, Mapping[tuple[EventType, str], AgentStatus]] =
 # Questions of several kinds may stand in one suspension, so a person's answers are heard wherever a person is awaited;
 # whether an answer fits its question is decided by the question.
 _ANSWERS: frozenset[type[Input]] = frozenset(
-    {ApproveTool, RejectTool, UserInput, Decline, ExternalResult, Expired, Interrupt, Cancel}
+    {ApproveTool, RejectTool, UserInput, Decline, ExternalResult, Expired, Interrupt, Migrate, Cancel}
 )
-_GOES_ON: frozenset[type[Input]] = frozenset((Retry, Continue, Interrupt, Cancel))
+_GOES_ON: frozenset[type[Input]] = frozenset((Retry, Continue, Interrupt, Migrate, Cancel))
 
 # status -> what may be said to a turn that stands there
 HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
-    _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Cancel}),
+    _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Migrate, Cancel}),
     _S.RUNNING: frozenset(
         {
             Proceed, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed, ToolReturned,
@@ -151,7 +152,7 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     ),
     _S.WAITING_FOR_USER: _ANSWERS,
     _S.WAITING_FOR_APPROVAL: _ANSWERS,
-    _S.WAITING_FOR_CHILD: frozenset({Cancel}),
+    _S.WAITING_FOR_CHILD: frozenset((Migrate, Cancel)),
     _S.WAITING_FOR_EXTERNAL_TOOL: _ANSWERS,
     _S.WAITING_FOR_MODEL: _GOES_ON,
     _S.RETRY_SCHEDULED: _GOES_ON | {Interrupted},  # a run that waits for it can be stopped

@@ -39,6 +39,7 @@ class Story:
         self.started_at, self.ended_at = turn.started_at, turn.ended_at
         self.messages, self.pending = turn.messages, turn.pending
         self.suspension, self.asked, self.answers = turn.suspension, turn.asked, turn.answers
+        self.migrations = turn.migrations
         self.usage, self.cancel, self.interrupt = turn.usage, turn.cancel, turn.interrupt
         self.active_seconds, self.seen_at = turn.active_seconds, turn.seen_at
         if turn.status is AgentStatus.RUNNING and turn.seen_at is not None and now > turn.seen_at:
@@ -79,7 +80,7 @@ class Story:
             step_count=self.step_count, step_open=self.step_open, iteration_count=self.iteration_count,
             tool_call_count=self.tool_call_count, attempt=self.attempt, started_at=self.started_at,
             messages=self.messages, pending=self.pending, suspension=self.suspension, asked=self.asked,
-            answers=self.answers, usage=self.usage, cancel=self.cancel, output=self.output,
+            answers=self.answers, migrations=self.migrations, usage=self.usage, cancel=self.cancel, output=self.output,
             finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at, interrupt=self.interrupt,
             active_seconds=self.active_seconds,
             seen_at=(self.seen_at or self.now) if self.status is AgentStatus.RUNNING else None,

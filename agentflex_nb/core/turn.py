@@ -14,7 +14,7 @@ from .verdicts import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnIdentity:
-    """What never changes about a turn."""
+    """What never changes about a turn, unless it is migrated to another version of its agent."""
 
     id: str
     root_turn_id: str
@@ -22,6 +22,9 @@ class TurnIdentity:
     conversation_id: str | None = None
     agent_id: str
     agent_version: str
+    """Which one it goes on with: the one it began with, unless it was migrated."""
+    definition_hash: str = ""
+    """Of that version's definition; "" where it is not known."""
     created_at: datetime
     instructions: str = ""
     """As rendered when the turn was made."""
@@ -105,6 +108,17 @@ class Answer:
         return str(self.metadata.get("by", ""))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A change to another version of the agent, made by somebody; kept for good."""
+
+    at: datetime
+    from_version: str
+    to_version: str
+    metadata: FrozenDict = EMPTY
+    """Who made it (`by`), where, why."""
+
+
 @dataclass(frozen=True, kw_only=True)  # no slots: it is `changed` a few times a call
 class PendingCall:
     """A call of the last reply that has no result in the history yet."""
@@ -182,6 +196,7 @@ class Turn:
     asked: Suspend | None = None
     """A plain question that waits for the end of the step."""
     answers: tuple[Answer, ...] = ()
+    migrations: tuple[Migration, ...] = ()
     usage: Usage = NO_USAGE
     cancel: Cancel | None = None
     """A cancellation that waits for the next safe point."""

@@ -1,21 +1,23 @@
 """An agent as a user makes it: the definition that the core knows, and the code that belongs to it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 from ..core.agent import AgentDefinition, AgentExecutionPolicy
+from ..core.drift import AgentRecord, AgentSource
 from ..core.errors import InvalidAgentError
 from ..core.forms import AgentForm
 from ..core.frozen import FrozenDict, freeze_strict
 from ..core.messages import ToolCall
 from ..core.model import ChatModel, is_chat_model
-from ..core.rules import ApprovalRules
 from ..core.turn import Turn
 from ..core.verdicts import Verdict
-from .fingerprint import digest, fingerprint
+from .config import config_of
+from .fingerprint import digest, sparse
 from .forms import as_form
 from .middleware import AgentMiddleware, check_middlewares
+from .sources import sources
 from .tools import Tool, as_tool
 
 ApprovalPolicy = Callable[[Turn, ToolCall, Tool], Verdict]
@@ -62,7 +64,7 @@ class Agent:
             mend = "pass a chat model, for instance ScriptedModel"
             raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
         check_middlewares(middlewares)
-        self._given = {key: value for key, value in locals().items() if key not in ("self", "mend")}
+        self.given: Mapping[str, Any] = {key: value for key, value in locals().items() if key not in ("self", "mend")}
         made = [as_tool(item) for item in tools]
         options: FrozenDict = freeze_strict(dict(model_options or {}), "model_options")
         parts: dict[str, Any] = {
@@ -78,9 +80,10 @@ class Agent:
             "max_attached_turns": max_attached_turns,
             "max_attached_messages": max_attached_messages,
         }
-        AgentDefinition(id=id, version="unversioned", **parts)  # refuse what is ill-defined before reading any code
+        unversioned = AgentDefinition(id=id, version="unversioned", **parts)  # refused before any code is read
         if version is None:
-            version = digest({**parts, "code": _code(made, approval_policy)})
+            content = {name: part for name, part in sparse(unversioned).items() if name not in ("id", "version")}
+            version = digest([content, _code(sources(made, approval_policy, (), strict=True))])
         self.definition = AgentDefinition(id=id, version=version, **parts)
         self.model = model
         self.tools: Mapping[str, Tool] = {item.name: item for item in made}
@@ -98,46 +101,40 @@ class Agent:
         """Which one it is."""
         return self.definition.version
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """A hash of the definition and the code, whatever version was given."""
-        return digest([self.definition, _code(self.tools.values(), self.approval_policy, strict=False)])
+        return self.record.fingerprint
+
+    @cached_property
+    def definition_hash(self) -> str:
+        """A hash of the definition alone: what a turn can hold against the agent with which it is to go on."""
+        return digest(self.definition)
+
+    @cached_property
+    def record(self) -> AgentRecord:
+        """The definition and the source of its code, as a lab keeps them."""
+        found = sources(self.tools.values(), self.approval_policy, self.middlewares)
+        return AgentRecord(
+            definition=self.definition, sources=found, fingerprint=digest([self.definition, _code(found)])
+        )
 
     def with_(self, **changes: Any) -> Self:
         """Another agent that differs in these arguments: another version, unless one is given."""
-        if unknown := set(changes) - set(self._given):
-            met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self._given))
+        if unknown := set(changes) - set(self.given):
+            met, known = ", ".join(sorted(unknown)), ", ".join(sorted(self.given))
             raise InvalidAgentError(f"with_({met}=...)", f"arguments of Agent ({known})", "correct the name")
-        return type(self)(**{**self._given, "version": None, **changes})
+        return type(self)(**{**self.given, "version": None, **changes})
+
+    def to_config(self) -> dict[str, Any]:
+        """This agent as JSON data, its parts by name. `AgentParts(...).assemble` makes it again."""
+        return config_of(self)
 
     def __repr__(self) -> str:
         tools = ", ".join(self.tools)
         return f"Agent({self.id!r}, version={self.version!r}, model={self.model.name!r}, tools=[{tools}])"
 
 
-def _code(tools: Iterable[Tool], policy: ApprovalPolicy | None, *, strict: bool = True) -> dict[str, Any]:
-    """What the agent's functions are. A tool with a version of its own stands for its code.
-
-    Code that cannot be read is refused if `strict`; else it counts as the same everywhere.
-    """
-    code: dict[str, Any] = {}
-    for tool in tools:
-        what = f"tool {tool.name!r}"
-        code[what] = tool.version or _print(tool.function, what, strict)
-        code[f"approval of {what}"] = (
-            _print(tool.approval, f"the approval of {what}", strict) if callable(tool.approval) else tool.approval
-        )
-    if isinstance(policy, ApprovalRules):
-        code["approval policy"] = policy.to_data()
-    elif policy is not None:
-        code["approval policy"] = _print(policy, "the approval policy", strict)
-    return code
-
-
-def _print(function: Callable[..., Any], what: str, strict: bool) -> str:
-    try:
-        return fingerprint(function, what)
-    except InvalidAgentError:
-        if strict:
-            raise
-        return "unreadable"
+def _code(found: tuple[AgentSource, ...]) -> dict[str, str]:
+    """The hashes of the code that makes a version."""
+    return {f"{source.part} {source.role}": source.code for source in found if source.code}

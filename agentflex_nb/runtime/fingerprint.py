@@ -1,22 +1,24 @@
 """What a function is, as a short hash: the same text for the same code, another one when the code changes.
 
 The source, parsed and printed again, where it can be read (comments and layout do not count), together with the values
-that it closes over and its defaults; else, and for every lambda, the code object. Where neither exists, the one who
-wrote it must give a version.
+that it closes over and its defaults; else the code object, which differs between versions of Python. Where neither
+exists, the one who wrote it must give a version.
+
+Data is hashed without the fields that have their default: a field that a later version adds changes no hash.
 """
 
 import ast
 import hashlib
-import inspect
 import json
 import re
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..core.errors import InvalidAgentError
 from ..core.frozen import freeze
+from .syntax import node_of, plain
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -27,19 +29,35 @@ def fingerprint(function: Callable[..., Any], what: str) -> str:
     Raises:
         InvalidAgentError: neither source nor code can be read (a partial, a remote tool).
     """
-    plain = function.__func__ if isinstance(function, MethodType) else function
-    if not isinstance(plain, FunctionType):
-        plain = type(function).__call__
-    if not isinstance(plain, FunctionType):
+    if (found := plain(function)) is None:
         met = f"{what} is {type(function).__name__}, whose code cannot be read"
         raise InvalidAgentError(met, "a plain function, or a version", "give the tool or the agent a version=")
-    return digest(_function(plain, ()))
+    return digest(_function(found, ()))
 
 
 def digest(value: Any) -> str:
-    """A hash of JSON-like data, 16 hexadecimal digits, independent of the order of keys."""
-    text = json.dumps(freeze(value), sort_keys=True, ensure_ascii=False)
+    """A hash of JSON-like data and dataclasses, 16 hexadecimal digits, independent of the order of keys."""
+    text = json.dumps(freeze(sparse(value)), sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def sparse(value: Any) -> Any:
+    """The value with every dataclass in it as a dict of those fields that do not have their default.
+
+    1.0 is 1: whether a limit was written with a point changes nothing.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = [field for field in fields(value) if getattr(value, field.name) != _default(field)]
+        return {field.name: sparse(getattr(value, field.name)) for field in kept}
+    if isinstance(value, Mapping):
+        return {key: sparse(part) for key, part in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return [sparse(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _default(field: "Field[Any]") -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _function(function: FunctionType, above: tuple[FunctionType, ...]) -> Any:
@@ -57,12 +75,8 @@ def _function(function: FunctionType, above: tuple[FunctionType, ...]) -> Any:
 
 
 def _code(code: CodeType) -> Any:
-    if code.co_name == "<lambda>":  # its source is the whole line, with whatever else stands there
-        return _object(code)
-    try:
-        return ast.dump(ast.parse(textwrap.dedent(inspect.getsource(code))))
-    except (OSError, TypeError, SyntaxError, IndexError):  # typed at a prompt, made by exec
-        return _object(code)
+    node = node_of(code)
+    return ast.unparse(node) if node is not None else _object(code)
 
 
 def _object(code: CodeType) -> list[Any]:

@@ -1,10 +1,30 @@
-"""Where agents are kept by id and version: a turn goes on with the very version that it began with."""
+"""Where agents are found by id and version: a turn goes on with the very version that it began with, or with none."""
 
 import threading
+from typing import Protocol
 
+from ..core.drift import AgentDifference, AgentRecord, differences
 from ..core.errors import AgentDriftError, AgentVersionNotFoundError
-from ..core.turn import Turn
+from ..core.turn import PendingCall, Turn
+from ..core.verdicts import Strictness
 from .agent import Agent
+from .tools import InvalidArgumentsError
+
+
+class Loader(Protocol):
+    """What a runner asks for agents. `AgentLoader` holds those of this process; another may make them when asked."""
+
+    def register(self, agent: Agent) -> Agent:
+        """Make it known, and the active one of its id."""
+        ...
+
+    def load(self, agent_id: str, agent_version: str) -> Agent:
+        """Exactly this version, or AgentVersionNotFoundError."""
+        ...
+
+    def load_active(self, agent_id: str) -> Agent:
+        """The version that new turns use, or AgentVersionNotFoundError."""
+        ...
 
 
 class AgentLoader:
@@ -24,8 +44,7 @@ class AgentLoader:
         with self._lock:
             known = self._agents.setdefault((agent.id, agent.version), agent)
             if known is not agent and known.fingerprint != agent.fingerprint:
-                difference = "the same version is registered with another definition; give the new one a new version"
-                raise AgentDriftError(agent.id, agent.version, difference)
+                raise drifted(known.record, agent.record, "is registered with another definition")
             self._agents[agent.id, agent.version] = self._active[agent.id] = agent
             return agent
 
@@ -55,19 +74,86 @@ class AgentLoader:
         return agent
 
 
-def fitting(agent: Agent, turn: Turn) -> Agent:
-    """The agent, if it can go on with this turn.
+def load(loader: Loader, turn: Turn) -> Agent:
+    """The very agent with which this turn goes on.
 
     Raises:
-        AgentDriftError: it is another agent, another version, or lacks a tool that a waiting call needs.
+        AgentVersionNotFoundError: the loader does not have it.
+        AgentDriftError: the loader returned another one, or it has changed since the turn began.
     """
-    identity = turn.identity
-    if (agent.id, agent.version) != (identity.agent_id, identity.agent_version):
-        difference = f"the loader returned {agent.id!r} version {agent.version!r}"
-        raise AgentDriftError(identity.agent_id, identity.agent_version, difference)
-    offered = {spec.name for spec in agent.definition.offered}
-    judged = [pending.call.name for pending in turn.pending if pending.verdict is not None]
-    if missing := sorted(set(judged) - offered):
-        difference = f"it lacks {', '.join(missing)}, which a waiting call needs; register the agent with it"
-        raise AgentDriftError(identity.agent_id, identity.agent_version, difference)
+    id, version = turn.identity.agent_id, turn.identity.agent_version
+    agent = _returned(loader.load(id, version), id, version)
+    if turn.identity.definition_hash == agent.definition_hash:
+        return agent
+    found = misfits(agent, turn) or _changes(agent, turn)
+    if found:
+        mend = "register it as it was, give the new one a new version, or restore the turn with migrate_to="
+        raise AgentDriftError(id, version, f"does not fit turn {turn.id}", mend, found)
     return agent
+
+
+def load_active(loader: Loader, agent_id: str) -> Agent:
+    """The agent that a new turn uses.
+
+    Raises:
+        AgentVersionNotFoundError: the loader has none of this id.
+        AgentDriftError: the loader returned another one.
+    """
+    agent = loader.load_active(agent_id)
+    return _returned(agent, agent_id, getattr(agent, "version", "active"))
+
+
+def misfits(agent: Agent, turn: Turn) -> tuple[AgentDifference, ...]:
+    """What the calls that wait in this turn need, and the agent does not have."""
+    judged = [pending for pending in turn.pending if pending.verdict is not None]  # others the agent judges itself
+    found = [_misfit(agent, pending) for pending in judged]
+    return tuple([misfit for misfit in found if misfit is not None])
+
+
+def drifted(known: AgentRecord, met: AgentRecord, what: str) -> AgentDriftError:
+    """The error that tells in what a version is not what it was."""
+    definition = met.definition
+    found = differences(known, met)
+    return AgentDriftError(definition.id, definition.version, what, "give the new one a new version", found)
+
+
+def _returned(agent: Agent, agent_id: str, agent_version: str) -> Agent:
+    if not isinstance(agent, Agent):
+        met = f"was asked for, and the loader returned {agent!r}"
+        raise AgentDriftError(
+            agent_id, agent_version, met, "let it return an Agent, or raise AgentVersionNotFoundError"
+        )
+    if (agent.id, agent.version) != (agent_id, agent_version):
+        met = f"was asked for, and the loader returned {agent.id!r} version {agent.version!r}"
+        raise AgentDriftError(agent_id, agent_version, met, "let it return exactly what it is asked for, or raise")
+    return agent
+
+
+def _misfit(agent: Agent, pending: PendingCall) -> AgentDifference | None:
+    call = pending.runs
+    part = f"tool {call.name}"
+    if (tool := agent.tools.get(call.name)) is None:
+        return AgentDifference(part=part, why=f"it lacks {call.name}, which call {call.id} waits for")
+    if _may_run(pending):
+        try:
+            tool.check(call.arguments)
+        except InvalidArgumentsError as error:
+            schema, why = tool.definition.parameters, f"the arguments of call {call.id} do not fit: {error}"
+            return AgentDifference(part=part, pointer="/parameters", known=call.arguments, met=schema, why=why)
+    return None
+
+
+def _may_run(pending: PendingCall) -> bool:
+    open_to = (Strictness.ALLOW, Strictness.ASK)
+    return pending.supplied is None and pending.verdict is not None and pending.verdict.strictness in open_to
+
+
+def _changes(agent: Agent, turn: Turn) -> tuple[AgentDifference, ...]:
+    """What a turn can tell of an agent that is not the one it began with; a lab can tell more."""
+    identity, instructions = turn.identity, agent.definition.instructions
+    if not identity.definition_hash:  # made by a version that kept none
+        return ()
+    if identity.instructions != instructions:
+        return (AgentDifference(part="instructions", known=identity.instructions, met=instructions),)
+    why = f"its hash is {agent.definition_hash}, and was {identity.definition_hash}; a lab tells more"
+    return (AgentDifference(part="definition", known=identity.definition_hash, met=agent.definition_hash, why=why),)

@@ -55,6 +55,7 @@ def opened(
         conversation_id=conversation_id,
         agent_id=agent.id,
         agent_version=agent.version,
+        definition_hash=agent.definition_hash,
         created_at=now,
         instructions=definition.instructions,
         policy=options.execution_policy or definition.execution_policy,

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..core.advance import save_turn
 from ..core.errors import (
+    AgentDriftError,
     CommandRefusedError,
     IllegalTransitionError,
     InvalidValueError,
@@ -24,7 +25,7 @@ from ..core.errors import (
 )
 from ..core.events import AgentEvent
 from ..core.frozen import FrozenDict, freeze_strict, well_formed
-from ..core.inputs import AgentResumeCommand, Cancel, Command, Interrupt, Proceed, Suspend
+from ..core.inputs import AgentResumeCommand, Cancel, Command, Interrupt, Migrate, Proceed, Suspend
 from ..core.machine import AgentStatus
 from ..core.questions import find
 from ..core.turn import Turn
@@ -34,7 +35,7 @@ from .drive import INTERRUPTED
 from .handle import AgentTurn, turn_id_of
 from .ids import new_turn_id
 from .interrupts import held, honoured
-from .loader import AgentLoader
+from .loader import AgentLoader, Loader, misfits
 from .loop import refuse_on_loop
 from .opening import AgentTurnOptions, Said
 from .ports import AgentEventListener, AgentTurnStore
@@ -68,7 +69,7 @@ class AgentRunner:
 
     Args:
         store: Where turns are kept, for instance MemoryStore() or SqliteStore(path).
-        loader: Where agents are found by id and version.
+        loader: Where agents are found by id and version; by default an AgentLoader.
         listeners: Functions of an event.
         options: How it works.
         event_executor: Where listeners run; by default in the thread that published. A single-threaded one keeps the
@@ -82,7 +83,7 @@ class AgentRunner:
         self,
         store: AgentTurnStore,
         *,
-        loader: AgentLoader | None = None,
+        loader: Loader | None = None,
         listeners: Iterable[AgentEventListener] = (),
         options: AgentRunnerOptions | None = None,
         event_executor: Executor | None = None,
@@ -93,7 +94,7 @@ class AgentRunner:
         new_id: Callable[[datetime], str] = new_turn_id,
     ) -> None:
         self.store = store
-        self.loader = loader or AgentLoader()
+        self.loader: Loader = loader or AgentLoader()
         self.options = options or AgentRunnerOptions()
         self.signature: Mapping[str, Any] = dict(signature or {})
         self._publisher = Publisher(event_executor)
@@ -242,12 +243,18 @@ class AgentRunner:
                 scribe.write(command)
                 return AgentTurn(self, newest.known)
 
-    def restore(self, turn: AnyTurn) -> AgentTurn:
+    def restore(self, turn: AnyTurn, *, migrate_to: Agent | None = None) -> AgentTurn:
         """A turn out of the store, with exactly the agent it began with. Nothing runs.
 
+        With `migrate_to` it goes on with that agent from now on: another version of the same one, which must have what
+        the waiting calls need. Who did it, and from which version, is on record.
+
         Raises:
-            TurnNotFoundError, AgentVersionNotFoundError, AgentDriftError: what it needs is not there.
+            TurnNotFoundError, AgentVersionNotFoundError, AgentDriftError: what it needs is not there; nothing changed.
+            CommandRefusedError: it is to be migrated, but has ended or runs now.
         """
+        if migrate_to is not None:
+            self._migrate(turn_id_of(turn), migrate_to)
         newest = self._turns.newest(turn_id_of(turn))
         if not newest.turn.status.is_terminal:
             self._turns.agent(newest.turn)
@@ -437,9 +444,9 @@ class AgentRunner:
         """`interrupt`, for a coroutine."""
         return await self._leashed(lambda _: self.interrupt(turn, message, **metadata), _Leash(turn))
 
-    async def arestore(self, turn: AnyTurn) -> AgentTurn:
+    async def arestore(self, turn: AnyTurn, *, migrate_to: Agent | None = None) -> AgentTurn:
         """`restore`, for a coroutine."""
-        return await in_worker(self.restore, turn)
+        return await in_worker(self.restore, turn, migrate_to=migrate_to)
 
     async def await_quiet(self, known: KnownTurn) -> None:
         """Wait, without blocking the loop, until nobody drives the turn.
@@ -472,6 +479,26 @@ class AgentRunner:
                 self._turns.move(known, steps)
         return AgentTurn(self, known)
 
+    def _migrate(self, turn_id: str, agent: Agent) -> None:
+        while True:
+            newest = self._turns.newest(self._turns.expire(turn_id))
+            identity = newest.turn.identity
+            said = _migration(newest.turn, agent, self.signature)
+            self.loader.register(agent)
+            if (identity.agent_version, identity.definition_hash) == (agent.version, agent.definition_hash):
+                return
+            try:
+                with self._turns.writing(newest) as scribe:
+                    if newest.known.driven_by is not None:
+                        raise _refused(scribe.turn, "migrated")
+                    if scribe.turn.version == newest.turn.version:  # else what was checked is out of date
+                        scribe.write(said)
+                        return
+            except VersionConflictError:
+                continue
+            except IllegalTransitionError as error:
+                raise _refused(self._turns.newest(turn_id).turn, "migrated") from error
+
     def _resume(self, turn: AnyTurn, command: Command) -> AgentTurn:
         with held():
             return self._move(self.submit_resume(turn, command))
@@ -491,4 +518,27 @@ def _refused(turn: Turn, verb: str) -> CommandRefusedError:
     reason = RefusalReason.FINAL if final else RefusalReason.WRONG_KIND if waits else RefusalReason.NOT_BLOCKED
     return CommandRefusedError(
         reason, f"turn {turn.id} is {turn.status} and cannot be {verb}; nothing changed.", turn_id=turn.id
+    )
+
+
+def _migration(turn: Turn, agent: Agent, signature: Mapping[str, Any]) -> Migrate:
+    """What tells the turn to go on with this agent.
+
+    Raises:
+        CommandRefusedError: the turn has ended.
+        AgentDriftError: it is another agent, or lacks what a waiting call needs.
+    """
+    if turn.status.is_terminal:
+        raise _refused(turn, "migrated")
+    if agent.id != turn.identity.agent_id:
+        met = f"is not agent {turn.identity.agent_id!r}, with which turn {turn.id} began"
+        raise AgentDriftError(agent.id, agent.version, met, "migrate it to another version of the same agent")
+    if found := misfits(agent, turn):
+        mend = "answer or cancel those calls first, or migrate to a version that has what they need"
+        raise AgentDriftError(agent.id, agent.version, f"does not fit turn {turn.id}", mend, found)
+    return Migrate(
+        agent_version=agent.version,
+        definition_hash=agent.definition_hash,
+        instructions=agent.definition.instructions,
+        metadata=freeze_strict(dict(signature), "signature"),
     )

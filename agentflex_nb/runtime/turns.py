@@ -30,7 +30,7 @@ from .agent import Agent
 from .alarm import ALARM
 from .drive import INTERRUPTED, Drive
 from .interrupts import held, honoured
-from .loader import AgentLoader, fitting
+from .loader import Loader, load, load_active
 from .opening import AgentTurnOptions, Said, opened
 from .perform import perform
 from .ports import StoredTurn
@@ -55,7 +55,7 @@ class Newest:
 class Turns:
     """What the verbs of a runner are made of."""
 
-    def __init__(self, means: Means, loader: AgentLoader, new_id: Callable[[datetime], str]) -> None:
+    def __init__(self, means: Means, loader: Loader, new_id: Callable[[datetime], str]) -> None:
         self._means, self._loader, self._new_id = means, loader, new_id
         self._registry = registry_of(means.store)
 
@@ -78,12 +78,12 @@ class Turns:
         return self._registry.get(turn_id)
 
     def agent(self, turn: Turn) -> Agent:
-        """The very agent with which the turn began.
+        """The very agent with which the turn goes on.
 
         Raises:
             AgentVersionNotFoundError, AgentDriftError: it is not there, or cannot go on with this turn.
         """
-        return fitting(self._loader.load(turn.identity.agent_id, turn.identity.agent_version), turn)
+        return load(self._loader, turn)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Turns:
             raise InvalidValueError(
                 "agent", agent, "an Agent, or the id of one that is registered", "pass one of these"
             )
-        agent = self._loader.load_active(agent) if isinstance(agent, str) else self._loader.register(agent)
+        agent = load_active(self._loader, agent) if isinstance(agent, str) else self._loader.register(agent)
         means, now = self._means, self._means.clock()
         id = self._new_id(now)
         start = opened(means.store, agent, said, id=id, now=now, conversation_id=conversation_id, options=options)

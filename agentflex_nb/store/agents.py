@@ -1,69 +1,87 @@
-"""The agents of a lab: what every version is, kept beside what it did."""
+"""The agents of a lab: what every version is, its code included, kept beside what it did."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from ..core.agent import AgentDefinition
-from ..core.errors import AgentDriftError
+from ..core.agent import AgentDefinition, AgentExecutionPolicy
+from ..core.drift import AgentRecord, AgentSource
+from ..core.errors import AgentVersionNotFoundError, StoreDamagedError
+from ..core.frozen import freeze
+from ..runtime.loader import drifted
 from .archive import Archive, sql
+from .shapes import shape_of
+
+# field of the definition -> its column; the limits, and what has no column of its own, stand in column policy
+_COLUMNS = {
+    "id": "agent_id",
+    "version": "agent_version",
+    "name": "name",
+    "description": "description",
+    "instructions": "instructions",
+    "model_name": "model",
+    "model_options": "model_options",
+    "tools": "tools",
+    "forms": "forms",
+}
+_JSON = ("model_options", "tools", "forms", "policy", "sources")
+_LIMITS = frozenset(field.name for field in fields(AgentExecutionPolicy))
 
 
-def keep_agent(archive: Archive, definition: AgentDefinition, fingerprint: str, now: datetime) -> None:
-    """Write the version down, once.
+def keep_agent(archive: Archive, record: AgentRecord, now: datetime) -> None:
+    """Write the version down, once. One whose fingerprint was made the old way is written anew.
 
     Raises:
-        AgentDriftError: this lab knows the same id and version with another fingerprint.
+        AgentDriftError: this lab knows the same id and version with another fingerprint; says in what they differ.
     """
-    id, version = definition.id, definition.version
+    id, version = record.definition.id, record.definition.version
     known = archive.rows(
         "select fingerprint from agent_versions where agent_id = ? and agent_version = ?", [id, version]
     )
-    if not known:
-        archive.query(sql("keep_agent"), _row(definition, fingerprint, now), write=True)
-    elif known[0][0] != fingerprint:
-        difference = "this lab knows the same version with another definition; give the new one a new version"
-        raise AgentDriftError(id, version, difference)
+    if not known or not known[0][0]:
+        archive.query(sql("keep_agent"), {**_row(record), "first_seen_at": now}, write=True)
+    elif known[0][0] != record.fingerprint:
+        raise drifted(read_agent(archive, id, version), record, "is known to this lab with another definition")
 
 
-def _row(definition: AgentDefinition, fingerprint: str, now: datetime) -> Mapping[str, Any]:
-    policy = definition.execution_policy
-    return {
-        "agent_id": definition.id,
-        "agent_version": definition.version,
-        "fingerprint": fingerprint,
-        "name": definition.name,
-        "description": definition.description,
-        "instructions": definition.instructions,
-        "model": definition.model_name,
-        "model_options": json.dumps(definition.model_options),
-        "tools": json.dumps(
-            [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                    "guarded": tool.guarded,
-                    "idempotent": tool.idempotent,
-                    "external": tool.external,
-                    "parallel": tool.parallel,
-                }
-                for tool in definition.tools
-            ]
-        ),
-        "forms": json.dumps(
-            [{"key": form.key, "description": form.description, "schema": form.schema} for form in definition.forms]
-        ),
-        "policy": json.dumps(
-            {
-                "max_iterations": policy.max_iterations,
-                "max_steps": policy.max_steps,
-                "tool_errors": policy.tool_errors,
-                "guarded": definition.guarded,
-                "max_attached_turns": definition.max_attached_turns,
-                "max_attached_messages": definition.max_attached_messages,
-            }
-        ),
-        "first_seen_at": now,
-    }
+def read_agent(archive: Archive, agent_id: str, agent_version: str) -> AgentRecord:
+    """A version as it was written down.
+
+    Raises:
+        AgentVersionNotFoundError: this lab has never met it.
+        StoreDamagedError: what stands there is not understood.
+    """
+    rows = archive.rows(sql("read_agent"), {"agent_id": agent_id, "agent_version": agent_version})
+    if not rows:
+        known = archive.rows(
+            "select agent_version from agent_versions where agent_id = ? order by first_seen_at", [agent_id]
+        )
+        raise AgentVersionNotFoundError(agent_id, agent_version, [version for (version,) in known])
+    row = dict(zip((*_COLUMNS.values(), "policy", "sources", "fingerprint"), rows[0], strict=True))
+    try:
+        return _record(row | {name: json.loads(row[name] or "null") for name in _JSON})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        mend = "restore it from a copy; what its turns did is not touched by this"
+        met = f"version {agent_version!r} of agent {agent_id!r} is not understood: {error}"
+        raise StoreDamagedError(archive.path, met, mend) from error
+
+
+def _row(record: AgentRecord) -> Mapping[str, Any]:
+    data = dict(freeze(record.definition))
+    row = {column: data.pop(field) for field, column in _COLUMNS.items()}
+    row |= {"policy": {**data.pop("execution_policy"), **data}, "sources": freeze(record.sources)}
+    row |= {name: json.dumps(row[name], ensure_ascii=False) for name in _JSON}
+    return {**row, "fingerprint": record.fingerprint}
+
+
+def _record(row: Mapping[str, Any]) -> AgentRecord:
+    data = {field: row[column] for field, column in _COLUMNS.items()}
+    data["execution_policy"] = {name: part for name, part in row["policy"].items() if name in _LIMITS}
+    data |= {name: part for name, part in row["policy"].items() if name not in _LIMITS}
+    return AgentRecord(
+        definition=shape_of(AgentDefinition).decode(data),
+        sources=tuple(shape_of(AgentSource).decode(source) for source in row["sources"] or ()),
+        fingerprint=row["fingerprint"],
+    )

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import duckdb
 
-from ..core.agent import AgentDefinition
+from ..core.drift import AgentRecord
 from ..core.errors import StoreError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
@@ -156,14 +156,14 @@ class LabStore:
         self._fold.catch_up()
         return self._archive
 
-    def keep_agent(self, definition: AgentDefinition, fingerprint: str, now: datetime) -> None:
+    def keep_agent(self, record: AgentRecord, now: datetime) -> None:
         """Write down what this version of an agent is, once.
 
         Raises:
-            AgentDriftError: the lab knows the same id and version with another fingerprint.
+            AgentDriftError: the lab knows the same id and version with another fingerprint; says in what they differ.
         """
         self._check()
-        keep_agent(self._archive, definition, fingerprint, now)
+        keep_agent(self._archive, record, now)
 
     @property
     def trouble(self) -> FoldFailure | None:

@@ -92,7 +92,7 @@ class SqliteStore:
         (_, first, answered), count = self._count(turn_id, expected), len(turn.messages)
         bodies = [encode_message(message) for message in turn.messages[first:]]
         places = [(turn_id, first + n, body.hash, turn.step_count) for n, body in enumerate(bodies)]
-        kept = [*bodies, instructions] if instructions and expected < 0 else bodies
+        kept = [*bodies, instructions] if instructions and (expected < 0 or turn.migrations) else bodies
         answers = [(turn_id, answered + n, encode_answer(answer)) for n, answer in enumerate(turn.answers[answered:])]
         opens, conversation, ended = expected < 0, identity.conversation_id, status.is_terminal
         elsewhere = self._elsewhere(conversation) if ended and conversation is not None else 0
@@ -113,6 +113,9 @@ class SqliteStore:
             else:
                 moved = (turn.version, status._value_, ended, count, reserved, logged, row, row, turn_id)
                 execute(_SQL["move_head"], moved)
+            if turn.migrations:  # what else never changes about a head
+                named = instructions.hash if instructions else None
+                execute(_SQL["migrate_head"], (identity.agent_version, named, turn_id))
             if kept:
                 connection.executemany(_SQL["keep_message"], kept)
                 connection.executemany(_SQL["add_turn_message"], places)

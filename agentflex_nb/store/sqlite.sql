@@ -22,6 +22,9 @@ update heads
 set version = ?, status = ?, ended = ?, message_count = ?, reserved = max(reserved, ?), logged = ?, changed = ?, saved = ?
 where turn_id = ?
 
+-- name: migrate_head
+update heads set agent_version = ?, instructions = ? where turn_id = ?
+
 -- name: log_head
 update heads set reserved = max(reserved, ?), logged = ?, changed = ? where turn_id = ?
 

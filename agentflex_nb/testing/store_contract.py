@@ -19,7 +19,7 @@ from ..core.agent import AgentDefinition, AgentExecutionPolicy, ToolDefinition
 from ..core.errors import AgentFlexError, ConversationBusyError, StoreError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent, EventType
 from ..core.frozen import EMPTY, FrozenDict, freeze
-from ..core.inputs import AgentResumeCommand, CallsChecked, Cancel, Input, ModelReplied, Proceed, ToolReturned
+from ..core.inputs import AgentResumeCommand, CallsChecked, Cancel, Input, Migrate, ModelReplied, Proceed, ToolReturned
 from ..core.machine import AgentPhase, AgentStatus, SuspensionType
 from ..core.messages import Message, ToolCall, Usage, assistant, system, user
 from ..core.story import Advance
@@ -245,6 +245,16 @@ class StoreContract:
         assert (kept.policy, kept.streaming, kept.metadata) == (policy, False, metadata)
         with pytest.raises(TypeError):
             kept.metadata["tags"] = ()
+
+    def test_a_migrated_turn_comes_back_with_its_new_version_and_instructions(self, store: AgentTurnStore) -> None:
+        """P11, P19."""
+        tale = Tale(store)
+        tale.say(Migrate(agent_version="2", definition_hash="h", instructions="Be kind.")).step()
+
+        assert loaded(store).turn == tale.turn
+        assert loaded(store).turn.identity.instructions == "Be kind."
+        assert [event.agent_version for event in store.events("t1")[:2]] == ["1", "2"]
+        assert store.find([AgentStatus.RUNNING])[0].turn == tale.turn
 
     def test_a_registered_kind_of_message_survives(self, store: AgentTurnStore) -> None:
         """P10."""

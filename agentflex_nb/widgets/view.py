@@ -48,7 +48,7 @@ def show(view: View, event: AgentEvent) -> View:
     """The view after one more event."""
     if event.sequence <= view.sequence:
         return view
-    if not view.agent_id:
+    if (view.agent_id, view.agent_version) != (event.agent_id, event.agent_version):
         view = replace(view, agent_id=event.agent_id, agent_version=event.agent_version)
     view = _clocked(view, event)
     change = _CHANGES.get(event.type)

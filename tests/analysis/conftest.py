@@ -4,9 +4,11 @@ from contextlib import closing
 
 import pytest
 
+from agentflex_nb.core.drift import AgentRecord
 from agentflex_nb.core.inputs import AgentResumeCommand
 from agentflex_nb.store.lab_store import LabStore
-from agentflex_nb.testing.store_contract import ASK, Tale
+from agentflex_nb.testing.store_contract import ASK, SHOP, Tale
+from agentflex_nb.testing.time import START
 
 
 @pytest.fixture(scope="module")
@@ -23,4 +25,5 @@ def archive():
         Tale(store, "t2").call(ASK)
         answered = Tale(store, "t3").call(ASK)
         answered.say(AgentResumeCommand.approve_tool(answered.turn.questions[0].id, by="alice"))
+        store.keep_agent(AgentRecord(definition=SHOP, fingerprint="f1"), START)
         yield store.archive

@@ -11,7 +11,18 @@ from agentflex_nb.core.errors import QueryError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
 
-FRAMES = ("turns", "steps", "events", "messages", "model_calls", "tool_calls", "suspensions", "snapshots", "decisions")
+FRAMES = (
+    "turns",
+    "steps",
+    "events",
+    "messages",
+    "model_calls",
+    "tool_calls",
+    "suspensions",
+    "snapshots",
+    "agents",
+    "decisions",
+)
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -30,7 +41,7 @@ def test_columns_and_dtypes_are_those_of_an_empty_lab(archive, empty, name):
 def test_every_frame_names_its_turn_and_keeps_to_the_contract(empty, name):
     dtypes = {str(dtype) for dtype in frame(empty, name).dtypes}
 
-    assert "turn_id" in frame(empty, name).columns
+    assert {"turn_id", "agent_id"} & set(frame(empty, name).columns)
     assert dtypes <= {"str", "Int64", "float64", "boolean", "datetime64[us, UTC]", "category"}
 
 

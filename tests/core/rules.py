@@ -14,7 +14,7 @@ FINAL = {
     EventType.MAX_STEPS_REACHED, EventType.BUDGET_EXCEEDED,
 }  # fmt: skip
 DECISIVE = FINAL | {
-    EventType.TURN_SUSPENDED, EventType.TURN_RESUMED, EventType.CANCELLATION_REQUESTED,
+    EventType.TURN_SUSPENDED, EventType.TURN_RESUMED, EventType.TURN_MIGRATED, EventType.CANCELLATION_REQUESTED,
     EventType.TOOL_APPROVAL_REQUESTED, EventType.TOOL_INPUT_REQUESTED, EventType.TOOL_STARTED,
 }  # fmt: skip
 
@@ -31,7 +31,11 @@ def hold_for_advance(before: Turn, result: Advance) -> None:
     assert all(event.data["version"] == after.version for event in result.events if event.type == "SNAPSHOT_SAVED")
     assert len(result.effects) <= 1 or all(isinstance(effect, RunTool) for effect in result.effects)
     assert not result.effects or (after.status is AgentStatus.RUNNING and after.step_open)
-    assert after.identity is before.identity
+    if EventType.TURN_MIGRATED in types:
+        assert (len(after.migrations), after.messages) == (len(before.migrations) + 1, before.messages)
+        assert after.suspension is before.suspension
+    else:
+        assert (after.identity, after.migrations) == (before.identity, before.migrations)
     assert after.messages[: len(before.messages)] == before.messages, "a history only grows"
     assert after.answers[: len(before.answers)] == before.answers
 
@@ -41,9 +45,10 @@ def hold_for_log(events: Sequence[AgentEvent], turn: Turn) -> None:
     assert replay(events) is turn.status, "the log alone tells the status"
     numbers = [event.sequence for event in events]
     assert numbers == sorted({*numbers})
-    assert {(e.turn_id, e.root_turn_id, e.agent_id, e.agent_version) for e in events} == {
-        (turn.id, turn.identity.root_turn_id, turn.identity.agent_id, turn.identity.agent_version)
+    assert {(e.turn_id, e.root_turn_id, e.agent_id) for e in events} == {
+        (turn.id, turn.identity.root_turn_id, turn.identity.agent_id)
     }
+    _versions_change_by_migrations(events, turn)
     final = [event for event in events if event.type in FINAL]
     assert len(final) == turn.status.is_terminal
     assert not final or final == [events[-1]], "nothing follows the end"
@@ -64,6 +69,16 @@ def accepted(messages: Sequence[Message]) -> bool:
             if not rest or rest[0].role is not Role.TOOL or rest.pop(0).tool_call_id != call.id:
                 return False
     return bool(messages) and messages[-1].role is Role.ASSISTANT
+
+
+def _versions_change_by_migrations(events: Sequence[AgentEvent], turn: Turn) -> None:
+    version = events[0].agent_version
+    for event in events:
+        if event.type is EventType.TURN_MIGRATED:
+            assert event.data["from_version"] == version
+            version = event.data["to_version"]
+        assert event.agent_version == version
+    assert version == turn.identity.agent_version
 
 
 def _steps_come_in_pairs(events: Sequence[AgentEvent], turn: Turn) -> None:

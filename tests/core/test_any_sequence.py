@@ -26,6 +26,7 @@ from agentflex_nb.core.inputs import (
     Input,
     Interrupt,
     Interrupted,
+    Migrate,
     ModelFailed,
     ModelReplied,
     ModelRetried,
@@ -112,6 +113,7 @@ STRAYS: list[Callable[[str, str], Input]] = [
     lambda id, ask: Expired(id),
     lambda id, ask: ToolFailed(id, SLOW, "Error"),
     lambda id, ask: ModelRetried(error=SLOW),
+    lambda id, ask: Migrate(agent_version=ask, definition_hash=id, instructions=id),
 ]
 ENDING = 6
 

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from agentflex_nb.core import errors
+from agentflex_nb.core.drift import AgentDifference
 from agentflex_nb.core.errors import (
+    AgentDriftError,
     AgentFlexError,
     AgentVersionNotFoundError,
     CommandRefusedError,
@@ -14,6 +16,7 @@ from agentflex_nb.core.errors import (
     DataError,
     IllegalTransitionError,
     InvalidAgentError,
+    InvalidConfigError,
     LabLockedError,
     QueryError,
     RefusalReason,
@@ -55,6 +58,21 @@ def test_one_class_catches_them_all():
         (ConversationBusyError("c", ["t1", "t2"]), {"active_turn_ids": ("t1", "t2")}, "busy with turn t1, t2"),
         (AgentVersionNotFoundError("a", "2", ["1"]), {"known": ("1",)}, "known versions: 1.*register"),
         (AgentVersionNotFoundError("a", "2", []), {"known": ()}, "no version of it is known"),
+        (
+            AgentDriftError("a", "1", "has changed", "undo it"),
+            {"differences": ()},
+            "'a' version '1' has changed; undo it",
+        ),
+        (
+            AgentDriftError("a", "1", "has changed", "undo it", [AgentDifference(part="model", known="m", met="n")]),
+            {"met": "has changed", "mend": "undo it"},
+            '(?s)has changed:.- model: "m" -> "n".Undo it',
+        ),
+        (
+            InvalidConfigError([DataError(pointer="/id", message="is missing")]),
+            {},
+            "this configuration: /id is missing",
+        ),
         (InvalidAgentError("x", "y", "z"), {"met": "x", "expected": "y"}, "x: expected y; z"),
         (IllegalTransitionError("READY", "Cancel", ["B", "A"]), {"met": "Cancel"}, "met Cancel; it knows A, B"),
         (LabLockedError("f", "process 7", "close it"), {"holder": "process 7"}, "f is held by process 7: close it"),
@@ -75,3 +93,13 @@ def test_a_refusal_tells_who_was_first_and_what_is_wrong_with_the_data():
     error = CommandRefusedError(RefusalReason.INVALID, "no", turn_id="t", by="alice", at=at, errors=[fault])
 
     assert (error.reason, error.turn_id, error.by, error.at, error.errors) == ("INVALID", "t", "alice", at, (fault,))
+
+
+def test_a_long_list_is_cut_in_the_sentence_and_whole_in_the_parts():
+    many = [AgentDifference(part=f"tool t{n}", known=1, met=None) for n in range(1_000)]
+
+    error = AgentDriftError("a", "1", "has changed", "undo it", many)
+
+    assert len(str(error)) < 2_300
+    assert "characters in all" in str(error)
+    assert len(error.differences) == 1_000

@@ -26,6 +26,7 @@ from agentflex_nb.core.inputs import (
     DeltaKind,
     Interrupt,
     Interrupted,
+    Migrate,
     ModelFailed,
     ModelReplied,
     Proceed,
@@ -105,6 +106,9 @@ def tales() -> Iterator[tuple[str, Tale]]:
 
     taken_over = Tale(MemoryStore()).call()
     yield "interrupted_while_its_tool_runs", taken_over.say(Interrupt(message="Stop that."))
+
+    newer = Migrate(agent_version="2", definition_hash="h2", instructions="Be kind.", metadata=freeze({"by": "dora"}))
+    yield "migrated", Tale(MemoryStore()).call(ASK).say(newer)
 
 
 def kept(tale: Tale) -> dict[str, Any]:

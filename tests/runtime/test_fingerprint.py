@@ -4,12 +4,16 @@ import functools
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from agentflex_nb.core.errors import InvalidAgentError
-from agentflex_nb.runtime.fingerprint import digest, fingerprint
+from agentflex_nb.core.frozen import freeze
+from agentflex_nb.runtime.fingerprint import digest, fingerprint, sparse
+
+from .cells import run_cell
 
 
 def made(source: str, **scope: Any) -> Any:
@@ -206,3 +210,62 @@ def test_the_hash_is_the_same_in_every_process():
 
 def test_the_order_of_keys_does_not_count_in_a_digest():
     assert digest({"a": 1, "b": [2]}) == digest({"b": (2,), "a": 1}) != digest({"a": 1, "b": [3]})
+
+
+def test_a_function_in_a_file_has_the_hash_of_its_print_alone(tmp_path):
+    """The print of a tree is the same in every version of Python; the tree itself and the byte code are not."""
+    assert of(from_a_file(tmp_path, PLAIN)) == digest(
+        {"code": PLAIN.strip(), "held": {}, "defaults": [["int", "2"]], "named defaults": {}}
+    )
+
+
+def test_a_lambda_in_a_file_has_the_hash_of_its_print_too(tmp_path):
+    assert of(from_a_file(tmp_path, "f, g = (lambda x:  x+1), 2\n")) == digest(
+        {"code": "lambda x: x + 1", "held": {}, "defaults": [], "named defaults": {}}
+    )
+
+
+def test_a_cell_run_again_is_the_same_and_a_changed_one_another():
+    """K03."""
+    space: dict[str, Any] = {}
+    first = of(run_cell(PLAIN, space)["f"])
+
+    assert of(run_cell(PLAIN, space)["f"]) == first
+    assert of(run_cell(f"# a remark\n\n{PLAIN}", space)["f"]) == first
+    assert of(run_cell(PLAIN.replace("+", "-"), space)["f"]) != first
+
+
+@dataclass(frozen=True)
+class Inner:
+    n: int = 1
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Yesterday:
+    name: str
+    limit: float = 3.0
+
+
+@dataclass(frozen=True)
+class Today:
+    name: str
+    limit: float = 3.0
+    inner: Inner = field(default_factory=Inner)
+    flag: bool = False
+
+
+def test_a_field_that_a_later_version_adds_changes_no_digest():
+    assert digest(Yesterday("a")) == digest(Today("a"))
+    assert digest([{"deep": (Yesterday("a", 4),)}]) == digest([{"deep": (Today("a", 4),)}])
+    assert digest(Today("a")) != digest(Today("a", flag=True))
+    assert digest(Today("a")) != digest(Today("a", inner=Inner(n=2)))
+
+
+def test_whether_a_number_was_written_with_a_point_changes_no_digest():
+    assert digest(Yesterday("a", 4)) == digest(Yesterday("a", 4.0))
+    assert digest(freeze({"t": 0})) == digest(freeze({"t": 0.0})) != digest(freeze({"t": 0.5}))
+
+
+def test_what_has_its_default_is_left_out():
+    assert sparse(Today("a", inner=Inner(names=("x",)))) == {"name": "a", "inner": {"names": ["x"]}}

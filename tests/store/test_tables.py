@@ -15,6 +15,7 @@ from agentflex_nb.core.inputs import (
     CallsChecked,
     Cancel,
     Interrupted,
+    Migrate,
     ModelFailed,
     ModelReplied,
     Proceed,
@@ -405,3 +406,32 @@ def test_the_words_of_the_core_are_those_of_the_derivations():
     waits = {status.value for status in AgentStatus if status.is_blocked}
     assert all(status.startswith("WAITING_FOR_") or f"'{status}'" in texts["turns"] for status in waits)
     assert not [status for status in AgentStatus if status.value.startswith("WAITING_FOR_") and not status.is_blocked]
+
+
+# -- migrations --------------------------------------------------------------------------------------------------------
+
+
+def test_what_ran_stands_under_the_version_that_ran_it_and_the_turn_under_its_last(tale):
+    """P11: rows of a migrated turn are counted once, each under one version."""
+    tale.after(1, Proceed()).after(2, REFUND).after(1, CallsChecked({tale.call_id: ASK}))
+    tale.say(Migrate(agent_version="2", definition_hash="h"))
+    assert tale.rows("agent_version, question_id", "waits") == [{"agent_version": "2", "question_id": tale.call_id}]
+    tale.after(5, AgentResumeCommand.approve_tool(tale.call_id)).after(1, Proceed())
+    tale.after(0.5, CallsChecked({tale.call_id: ASK})).after(0.5, ToolReturned(tale.call_id, "paid"))
+    tale.after(1, Proceed()).after(2, ANSWER)
+
+    def versions(columns: str, table: str) -> list[tuple]:
+        return [tuple(row.values()) for row in tale.rows(columns, table)]
+
+    assert versions("agent_version, migrated_from", "turns") == [("2", "1")]
+    assert versions("step, agent_version", "steps") == [(1, "1"), (2, "2"), (3, "2")]
+    assert versions("call_index, agent_version", "model_calls") == [(1, "1"), (2, "2")]
+    assert versions("agent_version, status", "tool_calls") == [("2", "COMPLETED")]
+    assert versions("agent_version, outcome", "suspensions") == [("1", "APPROVED")]
+    assert versions("agent_version, calls", "trajectories") == [("2", 1)]
+
+
+def test_a_turn_that_was_not_migrated_says_so(tale):
+    tale.finish()
+
+    assert tale.rows("agent_version, migrated_from", "turns") == [{"agent_version": "1", "migrated_from": None}]

@@ -77,6 +77,14 @@ class ForgetsMetadata(MemoryStore):
         )
 
 
+class KeepsTheFirstInstructions(MemoryStore):
+    def load(self, turn_id):
+        stored = super().load(turn_id)
+        return stored and replace(
+            stored, turn=replace(stored.turn, identity=replace(stored.turn.identity, instructions="Be brief."))
+        )
+
+
 class ForgetsWhatItWaitsFor(MemoryStore):
     def load(self, turn_id):
         stored = super().load(turn_id)
@@ -106,6 +114,7 @@ CAUGHT = {
     ProjectsEverySave: "test_a_turn_that_ends_is_projected_once",
     FindsTheYoungestFirst: "test_turns_are_found_by_status_oldest_first",
     ForgetsMetadata: "test_policy_streaming_and_metadata_of_a_turn_survive",
+    KeepsTheFirstInstructions: "test_a_migrated_turn_comes_back_with_its_new_version_and_instructions",
     ForgetsWhatItWaitsFor: "test_what_is_loaded_equals_what_was_saved",
     LoadsHalfACommit: "test_a_reader_never_sees_half_a_commit",
     StaysOpen: "test_a_closed_store_says_so",

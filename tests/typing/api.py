@@ -1,6 +1,6 @@
 """How a user's code looks to a type checker: checked by mypy, never run."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import pandas as pd
 
@@ -40,6 +40,16 @@ with af.Lab("lab.duckdb", user="alice", listeners=[listen]) as lab:
     assert_type(turn.usage.total_tokens, int | None)
     assert_type(lab.turns(turn=turn), pd.DataFrame)
     assert_type(lab.sql("select 1"), pd.DataFrame)
+    assert_type(lab.restore(turn, migrate_to=agent.with_(instructions="x")), af.AgentTurn)
+    assert_type(lab.agents(where={"agent_id": "a"}), pd.DataFrame)
+    assert_type(lab.agent_diff("a", "1", "2"), str)
+    try:
+        lab.register(agent)
+    except af.AgentDriftError as drift:
+        assert_type(drift.differences, tuple[af.AgentDifference, ...])
+
+parts = af.AgentParts(models=[af.ScriptedModel("hi")], tools=[lookup, len], approval_policies=[policy])
+assert_type(parts.assemble({"id": "a", "model": "scripted"}).to_config(), dict[str, Any])
 
 runner = af.AgentRunner(af.MemoryStore(), listeners=[listen])
 assert_type(runner.run(agent, "hello"), af.AgentTurn)

@@ -43,7 +43,8 @@ with told as (
     ) as asking
     from talk
 ), asked as (
-    select turn_id, agent_id, agent_version, question_id, asking,
+    select turn_id, question_id, asking,
+        arg_min({'id': agent_id, 'version': agent_version}, sequence) filter (question is not null) as agent,
         arg_min(question, sequence) filter (question is not null) as question,
         min(due_at) as due_at,
         min(sequence) as sequence,
@@ -51,11 +52,11 @@ with told as (
         max(occurred_at) filter (answer is not null) as answered_at,
         any_value(answer) as answer
     from numbered
-    group by turn_id, agent_id, agent_version, question_id, asking
+    group by turn_id, question_id, asking
     having question is not null
 )
 select
-    turn_id, agent_id, agent_version, question_id, asking,
+    turn_id, agent.id as agent_id, agent.version as agent_version, question_id, asking,
     question.type as type, nullif(question.tool_name, '') as tool_name, question.message as message,
     nullif(question.code, '') as code, nullif(question.reason, '') as reason,
     question.arguments as arguments, nullif(question.form_key, '') as form_key, if(question.schema = 'null', null, question.schema) as schema,

@@ -28,6 +28,7 @@ with told as (
     window calls as (partition by turn_id, tool_call_id order by sequence)
 ), settled as (
     select turn_id, tool_call_id,
+        arg_max(agent_version, sequence) filter (type != 'TOOL_APPROVAL_REQUESTED') as ran_under,
         count(*) filter (type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED')) as starts,
         min(occurred_at) filter (type in ('TOOL_STARTED', 'EXTERNAL_TOOL_REQUESTED')) as started_at,
         arg_max(retries, sequence) filter (type in ('TOOL_STARTED', 'TOOL_FAILED')) as retries,
@@ -59,7 +60,7 @@ with told as (
     group by turn_id, tool_call_id
 )
 select
-    requested.turn_id, agent_id, agent_version,
+    requested.turn_id, agent_id, coalesce(ran_under, agent_version) as agent_version,
     row_number() over (partition by requested.turn_id order by sequence, position) as call_index,
     call.id as tool_call_id,
     nullif(call.provider_id, '') as provider_id,

@@ -42,7 +42,8 @@ with newest as (
             "input_tokens": "BIGINT", "output_tokens": "BIGINT", "reasoning_tokens": "BIGINT",
             "cache_read_tokens": "BIGINT", "cache_write_tokens": "BIGINT"
         },
-        "error": {"kind": "VARCHAR", "message": "VARCHAR", "code": "VARCHAR"}
+        "error": {"kind": "VARCHAR", "message": "VARCHAR", "code": "VARCHAR"},
+        "migrations": [{"from_version": "VARCHAR"}]
     }') as state
     from newest
 )
@@ -77,7 +78,8 @@ select
     coalesce(state.identity.metadata, '{}') as metadata,
     first_event_pk,
     heads.reserved,
-    coalesce(log.logged, 0) as logged
+    coalesce(log.logged, 0) as logged,
+    state.migrations[1].from_version as migrated_from
 from read
 left join log using (turn_id)
 left join used using (turn_id)

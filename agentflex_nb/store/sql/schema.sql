@@ -26,7 +26,7 @@ create table folded (
 create table agent_versions (
     agent_id varchar not null,
     agent_version varchar not null,
-    fingerprint varchar not null, -- of definition and code; one version has one
+    fingerprint varchar not null, -- of definition and code; one version has one; '': made by a version that hashed otherwise
     name varchar,
     description varchar,
     instructions varchar,
@@ -34,8 +34,9 @@ create table agent_versions (
     model_options json,
     tools json,
     forms json,
-    policy json,
-    first_seen_at timestamptz
+    policy json,                -- its limits, and what else the definition says
+    first_seen_at timestamptz,
+    sources json                -- its code: of each piece the part it belongs to, its name, module, hash and text
 );
 
 -- The log. (turn_id, sequence) identifies an event; event_pk is the order in which events reached this file.
@@ -103,7 +104,7 @@ create table turns (
     parent_turn_id varchar,
     conversation_id varchar,
     agent_id varchar not null,
-    agent_version varchar not null,
+    agent_version varchar not null, -- with which it ended, or would go on
     status varchar not null,
     phase varchar not null,
     version bigint not null,
@@ -136,7 +137,8 @@ create table turns (
     metadata json,
     first_event_pk bigint,      -- no event of this turn stands before it
     reserved bigint,            -- numbers up to this may have been used for events
-    logged bigint               -- the number of its newest event
+    logged bigint,              -- the number of its newest event
+    migrated_from varchar       -- the version with which it began, if it was migrated to another one
 );
 
 create table steps (
@@ -185,7 +187,7 @@ create table model_calls (
     error_code varchar
 );
 
--- One call that a model asked for, whatever became of it. Its result is the message with its id: view tool_results.
+-- One call that a model asked for, whatever became of it; under the version that ran it. Its result is the message with its id: view tool_results.
 create table tool_calls (
     turn_id varchar not null,
     agent_id varchar not null,
@@ -210,7 +212,7 @@ create table tool_calls (
     error_code varchar
 );
 
--- One question, once each time it is asked.
+-- One question, once each time it is asked; under the version that asked it.
 create table suspensions (
     turn_id varchar not null,
     agent_id varchar not null,

@@ -18,21 +18,22 @@ select turn_id, agent_id, agent_version, 'TOOL', tool_name, tool_call_id, step, 
 from tool_calls
 where started_at is not null and finished_at is null;
 
--- What waits for an answer, oldest first.
+-- What waits for an answer, oldest first; under the version that would go on.
 create or replace view waits as
-select turn_id, conversation_id, agent_id, agent_version, question_id, type, tool_name, message, arguments, form_key,
-    schema, asked_at
+select turn_id, conversation_id, turns.agent_id, turns.agent_version, question_id, type, tool_name, message, arguments,
+    form_key, schema, asked_at
 from suspensions
-join turns using (turn_id, agent_id, agent_version)
+join turns using (turn_id)
 where outcome = 'PENDING'
 order by asked_at;
 
 -- The tools of a turn in the order in which the model asked for them.
 create or replace view trajectories as
-select turn_id, agent_id, agent_version, list(tool_name order by call_index) as tools,
-    list(status order by call_index) as statuses, count(*) as calls
+select turn_id, turns.agent_id, turns.agent_version, list(tool_name order by call_index) as tools,
+    list(tool_calls.status order by call_index) as statuses, count(*) as calls
 from tool_calls
-group by turn_id, agent_id, agent_version;
+join turns using (turn_id)
+group by turn_id, turns.agent_id, turns.agent_version;
 
 -- A call with its result: the text of the message that answers it.
 create or replace view tool_results as
@@ -75,3 +76,11 @@ select turn_id, agent_id, agent_version, tool_call_id, call_index, step, tool_na
     nullif(data->>'$.reason', '') as reason
 from tool_calls
 join told using (turn_id, tool_call_id);
+-- Every version of every agent, with how many turns stand under it. A turn that was migrated counts for the version that
+-- it was migrated to.
+create or replace view agents as
+select agent_id, agent_version, name, model,
+    coalesce(array_to_string(json_extract_string(tools, '$[*].name'), ', '), '') as tools,
+    first_seen_at, fingerprint, coalesce(turns, 0) as turns
+from agent_versions
+left join (select agent_id, agent_version, count(*) as turns from turns group by all) using (agent_id, agent_version);
