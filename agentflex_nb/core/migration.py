@@ -7,7 +7,6 @@ new version, before it runs; the stricter judgement wins, as ever. The limits of
 from dataclasses import replace
 
 from .events import EventType
-from .frozen import changed
 from .inputs import Migrate
 from .story import Advance, Story
 from .turn import Migration
@@ -29,9 +28,6 @@ def migrate(story: Story, said: Migrate) -> Advance:
         instructions=said.instructions,
     )
     story.migrations = (*story.migrations, migration)
-    for pending in story.pending:
-        if not pending.started:
-            story.put(changed(pending, cleared=False))
     story.tell(
         EventType.TURN_MIGRATED,
         from_version=migration.from_version,

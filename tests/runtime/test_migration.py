@@ -122,6 +122,25 @@ def test_a_turn_that_runs_is_not_migrated(desk):
     assert turn.output == "From one."
 
 
+def test_a_turn_that_is_about_to_run_is_not_migrated_under_the_hands_of_its_drive(desk):
+    """A drive holds the agent that it was started with."""
+    refusals = []
+
+    def meddle(event):
+        if event.sequence == 1 and not refusals:
+            with pytest.raises(CommandRefusedError) as refused:
+                desk.runner.restore(event.turn_id, migrate_to=version(desk, "2", "From two."))
+            refusals.append(refused.value.reason)
+
+    desk.runner.add_event_listener(meddle, key="meddle")
+
+    turn = desk.runner.run(version(desk, "1", "From one."), "go", conversation_id=desk.conversation())
+
+    assert refusals == [RefusalReason.NOT_BLOCKED]
+    assert turn.output == "From one."
+    assert {event.agent_version for event in turn.events()} == {"1"}
+
+
 def test_the_same_version_again_is_no_migration(desk):
     """K03."""
     turn = waiting(desk)
