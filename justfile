@@ -35,6 +35,10 @@ imports:
 test *args:
     pytest {{args}}
 
+# the listing of statements and tests, docs/contract.md
+contract:
+    python tests/statements.py
+
 # the notebooks, each in a fresh kernel
 notebooks *args:
     pytest --nbmake notebooks {{args}}

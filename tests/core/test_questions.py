@@ -29,6 +29,7 @@ from .play import (
     reject,
     reply,
     returns,
+    sent,
     submit,
     supply,
     wants,
@@ -206,3 +207,14 @@ def test_a_supplied_result_is_not_asked_for_twice():
 def test_submitted_text_is_a_message_of_the_user():
     """F5"""
     assert play(SUSPEND, submit("The second.")).history[-1] == ("user", "The second.")
+
+
+def test_a_form_is_submitted_once_and_who_did_it_never_reaches_the_model():
+    """F6, A13"""
+    played = play(*FORM_ASKED, submit({"city": "Oslo"}, by="ann", ticket="T-17"), GO, GO)
+
+    assert (
+        refused(played, SAY.user_input("t1.1.0", {"city": "Rome"}, by="bob")).reason is RefusalReason.ALREADY_RESOLVED
+    )
+    assert [(answer.by, answer.metadata["ticket"]) for answer in played.turn.answers] == [("ann", "T-17")]
+    assert not [text for _, text in sent(played) if "ann" in text or "T-17" in text]

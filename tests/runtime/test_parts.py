@@ -50,6 +50,7 @@ CONFIG = {
 
 
 def test_a_configuration_becomes_the_agent_that_its_names_mean():
+    """Y2"""
     agent = PARTS.assemble(CONFIG)
 
     assert (agent.id, agent.version, agent.model, list(agent.tools)) == ("desk", "3", MODEL, ["pay", "look"])
@@ -67,6 +68,7 @@ def test_there_and_back_is_the_same():
 
 
 def test_everything_that_is_wrong_is_told_in_one_error():
+    """Y2"""
     with pytest.raises(InvalidConfigError) as refused:
         PARTS.assemble(
             {
