@@ -38,6 +38,7 @@ test *args:
 # the listing of statements and tests, docs/contract.md
 contract:
     python tests/statements.py
+    python tests/cases.py
 
 # the notebooks, each in a fresh kernel
 notebooks *args:

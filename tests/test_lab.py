@@ -371,3 +371,30 @@ def test_a_lab_refuses_to_migrate_to_what_it_knows_otherwise(lab):
 
     assert waiting.to_snapshot().identity.agent_version == "1"
     assert waiting.approve().status == "COMPLETED"
+
+
+def test_a_turn_over_three_kernels_is_one_row_and_its_sums_are_those_of_its_state(tmp_path):
+    """K29"""
+
+    def agent():
+        calls = [script.call("refund", order_id="O-1", amount=80), script.call("refund", order_id="O-2", amount=90)]
+        return af.Agent("desk", version="1", model=script(calls, "Done."), tools=[refund])
+
+    with af.Lab(tmp_path / "lab.duckdb", display=False) as lab:
+        id = lab.run(agent(), "Both broke.").id
+    for number in range(2):
+        with af.Lab(tmp_path / "lab.duckdb", display=False) as lab:
+            lab.register(agent())
+            turn = lab.restore(id)
+            turn.approve(turn.questions[0].id)
+            assert len(lab.turns()) == 1, number
+
+            row = lab.turns().iloc[0]
+            assert row["total_tokens"] == turn.usage.total_tokens
+            assert row["total_tokens"] == lab.model_calls()["total_tokens"].sum()
+            events = lab.events()
+            assert events["sequence"].is_monotonic_increasing
+            assert events["sequence"].is_unique
+            assert events["occurred_at"].is_monotonic_increasing
+    assert turn.status == "COMPLETED"
+    assert row["tool_call_count"] == 2

@@ -2,15 +2,25 @@
 
 import asyncio
 import threading
+from datetime import datetime
 
 import pytest
 
 from agentflex_nb.core.agent import AgentBudget, AgentExecutionPolicy, AgentRetryPolicy
 from agentflex_nb.core.errors import (
     AgentVersionNotFoundError,
+    AuthenticationError,
+    BadRequestError,
     CommandRefusedError,
+    ContentFilterError,
+    ContextLengthError,
+    ModelConnectionError,
+    ModelError,
+    OverloadedError,
+    QuotaExceededError,
     RateLimitError,
     StoreError,
+    TruncatedStreamError,
     UnansweredError,
 )
 from agentflex_nb.core.events import EventType
@@ -272,3 +282,80 @@ def test_a_model_that_talks_beyond_its_time_is_left_and_what_it_says_later_is_dr
     assert turn.status is AgentStatus.BUDGET_EXCEEDED
     assert turn.error.message.startswith("max_seconds (used=12")
     assert desk.log(turn)[-1] == "BUDGET_EXCEEDED"
+
+
+# -- what is tried again -----------------------------------------------------------------------------------------------
+
+PASSES = [
+    RateLimitError("busy", status=429),
+    OverloadedError("down", status=503),
+    ModelConnectionError("no route"),
+    TruncatedStreamError("cut"),
+    TimeoutError("slow"),
+    ConnectionResetError("gone"),
+]
+STAYS = [
+    QuotaExceededError("no money", status=429, provider_code="insufficient_quota"),
+    AuthenticationError("who?", status=401),
+    BadRequestError("what?", status=400),
+    ContextLengthError("too long", status=400),
+    ContentFilterError("no"),
+    ModelError("something", status=500),
+    ValueError("of the adapter"),
+    TypeError("of the adapter"),
+    KeyError("choices"),
+    NameError("typo"),
+    Exception(),
+]
+
+
+@pytest.mark.parametrize("error", [*PASSES, *STAYS], ids=lambda error: type(error).__name__)
+def test_only_what_may_pass_is_tried_again(memory_desk, error):
+    """K26, R4: the error says so; a status alone says nothing."""
+    asked = []
+
+    class Model:
+        name = "fails"
+
+        def stream(self, request):
+            asked.append(request.attempt)
+            raise error
+
+    turn = memory_desk.run(model=Model(), execution_policy=patient(max_retries=3))
+
+    assert turn.status is AgentStatus.FAILED
+    assert asked == ([1, 2, 3, 4] if error in PASSES else [1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"), [(7, 7), (0.5, 1), (-5, 1), (1e9, 60), (float("nan"), 1), ("Wed, 21 Oct", 1), (None, 1)]
+)
+def test_a_provider_may_ask_for_more_time_and_nonsense_is_not_heard(memory_desk, asked, waits):
+    """K26, R2: a lower bound, up to the longest wait, and the log says until when."""
+    runner = memory_desk.another_runner(options=AgentRunnerOptions(max_retry_wait=0))
+    error = RateLimitError("busy", retry_after=asked)
+
+    turn = runner.run(memory_desk.agent(error, execution_policy=patient()), "go")
+
+    scheduled = memory_desk.events(turn, EventType.RETRY_SCHEDULED)[0]
+    until = datetime.fromisoformat(scheduled.data["next_runnable_at"])
+    assert (until - scheduled.occurred_at).total_seconds() == waits
+    assert turn.status is AgentStatus.RETRY_SCHEDULED
+
+
+def test_a_turn_over_three_runners_is_one_turn_with_one_order(desk):
+    """K29: numbers go on, nothing is told twice, and what is counted is what the state says."""
+    ask = Tool(name="ask", description="", function=lambda: "ok", approval=True)
+    turn = desk.run([call("ask"), call("ask")], "Done.", tools=[ask])
+    before = desk.store.events(turn.id)
+
+    desk.another_runner().restore(turn.id).approve("t1.1.0")
+    desk.another_runner().restore(turn.id).approve("t1.1.1")
+
+    events = desk.store.events(turn.id)
+    assert events[: len(before)] == before
+    assert [event.sequence for event in events] == sorted({event.sequence for event in events})
+    told = [event.data["usage"] for event in events if event.type is EventType.MODEL_COMPLETED]
+    turn.refresh()
+    assert sum(usage["total_tokens"] for usage in told) == turn.usage.total_tokens
+    assert len([event for event in events if event.type is EventType.TOOL_COMPLETED]) == 2
