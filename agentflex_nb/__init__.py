@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RateLimitError,
         RecordingEndedError,
         RefusalReason,
+        ResultNotFoundError,
         StoreDamagedError,
         StoreError,
         TruncatedStreamError,
@@ -62,9 +63,12 @@ if TYPE_CHECKING:
     from .runtime.context import AgentToolContext, NoToolContextError
     from .runtime.drive import AgentRunnerOptions
     from .runtime.forms import AgentForm
+    from .runtime.groups import ToolGroup
     from .runtime.handle import AgentTurn
     from .runtime.loader import AgentLoader
     from .runtime.middleware import AgentMiddleware
+    from .runtime.references import ResultRef
+    from .runtime.results import Results
     from .runtime.runner import AgentRunner, AgentTurnOptions
     from .runtime.tools import Tool, tool
     from .store.memory import MemoryStore
@@ -78,7 +82,7 @@ _HOMES = {
     "CommandRefusedError ContentFilterError ContextLengthError ConversationBusyError EmptyReplyError "
     "IllegalTransitionError InvalidAgentError InvalidValueError LabLockedError ModelConnectionError "
     "ModelError OverloadedError QuotaExceededError RateLimitError RecordingEndedError RefusalReason "
-    "StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
+    "ResultNotFoundError StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
     "UnansweredError VersionConflictError WrongThreadError",
     "core.events": "AgentEvent EventType",
     "core.forms": "FormRequired",
@@ -96,9 +100,12 @@ _HOMES = {
     "runtime.context": "AgentToolContext NoToolContextError",
     "runtime.drive": "AgentRunnerOptions",
     "runtime.forms": "AgentForm",
+    "runtime.groups": "ToolGroup",
     "runtime.handle": "AgentTurn",
     "runtime.loader": "AgentLoader",
     "runtime.middleware": "AgentMiddleware",
+    "runtime.references": "ResultRef",
+    "runtime.results": "Results",
     "runtime.runner": "AgentRunner AgentTurnOptions",
     "runtime.tools": "Tool tool",
     "store.memory": "MemoryStore",
@@ -160,6 +167,9 @@ __all__ = [
     "RecordedModel",
     "RecordingEndedError",
     "RefusalReason",
+    "ResultNotFoundError",
+    "ResultRef",
+    "Results",
     "Role",
     "ScriptedModel",
     "SqliteStore",
@@ -172,6 +182,7 @@ __all__ = [
     "ToolCall",
     "ToolCallDelta",
     "ToolErrorStrategy",
+    "ToolGroup",
     "TruncatedStreamError",
     "Turn",
     "TurnFailedError",

@@ -157,6 +157,14 @@ class Lab:
         """Answer a question with a command, and move the turn on in this thread."""
         return self.runner.resume(turn, command, responder=responder)
 
+    def result(self, address: str) -> Any:
+        """What a tool returned: the value itself, by its address ("result:...") or the id of its call.
+
+        Raises:
+            ResultNotFoundError: there is no such result, or only its text was kept; says which.
+        """
+        return self.runner.result(address)
+
     # -- tables --------------------------------------------------------------------------------------------------------
 
     def turns(self, **select: Any) -> "pd.DataFrame":

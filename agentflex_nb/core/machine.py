@@ -38,6 +38,7 @@ from .inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
     UserInput,
 )
 
@@ -145,8 +146,8 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Cancel}),
     _S.RUNNING: frozenset(
         {
-            Proceed, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed, ToolReturned,
-            ToolFailed, ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
+            Proceed, ToolsOffered, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed,
+            ToolReturned, ToolFailed, ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
         }
     ),
     _S.WAITING_FOR_USER: _ANSWERS,
@@ -165,6 +166,7 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
 
 # what comes back from the world -> the phase of the open step that asked for it
 ASKED_IN: Mapping[type[Input], AgentPhase] = {
+    ToolsOffered: AgentPhase.MODEL,
     Streamed: AgentPhase.MODEL,
     ModelReplied: AgentPhase.MODEL,
     ModelFailed: AgentPhase.MODEL,

@@ -65,7 +65,7 @@ def fitting(agent: Agent, turn: Turn) -> Agent:
     if (agent.id, agent.version) != (identity.agent_id, identity.agent_version):
         difference = f"the loader returned {agent.id!r} version {agent.version!r}"
         raise AgentDriftError(identity.agent_id, identity.agent_version, difference)
-    offered = {spec.name for spec in agent.definition.offered}
+    offered = {spec.name for spec in agent.definition.offered} | {tool.name for tool in turn.resolved}
     judged = [pending.call.name for pending in turn.pending if pending.verdict is not None]
     if missing := sorted(set(judged) - offered):
         difference = f"it lacks {', '.join(missing)}, which a waiting call needs; register the agent with it"
