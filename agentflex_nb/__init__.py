@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         RateLimitError,
         RecordingEndedError,
         RefusalReason,
+        ResultNotFoundError,
         StoreDamagedError,
         StoreError,
         TruncatedStreamError,
@@ -65,10 +66,13 @@ if TYPE_CHECKING:
     from .runtime.context import AgentToolContext, NoToolContextError
     from .runtime.drive import AgentRunnerOptions
     from .runtime.forms import AgentForm
+    from .runtime.groups import ToolGroup
     from .runtime.handle import AgentTurn
     from .runtime.loader import AgentLoader
     from .runtime.middleware import AgentMiddleware
     from .runtime.parts import AgentParts
+    from .runtime.references import ResultRef
+    from .runtime.results import Results
     from .runtime.runner import AgentRunner, AgentTurnOptions
     from .runtime.tools import Tool, tool
     from .store.memory import MemoryStore
@@ -83,7 +87,7 @@ _HOMES = {
     "CommandRefusedError ContentFilterError ContextLengthError ConversationBusyError EmptyReplyError "
     "IllegalTransitionError InvalidAgentError InvalidConfigError InvalidValueError LabLockedError ModelConnectionError "
     "ModelError OverloadedError QuotaExceededError RateLimitError RecordingEndedError RefusalReason "
-    "StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
+    "ResultNotFoundError StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
     "UnansweredError VersionConflictError WrongThreadError",
     "core.events": "AgentEvent EventType",
     "core.forms": "FormRequired",
@@ -102,10 +106,13 @@ _HOMES = {
     "runtime.context": "AgentToolContext NoToolContextError",
     "runtime.drive": "AgentRunnerOptions",
     "runtime.forms": "AgentForm",
+    "runtime.groups": "ToolGroup",
     "runtime.handle": "AgentTurn",
     "runtime.loader": "AgentLoader",
     "runtime.middleware": "AgentMiddleware",
     "runtime.parts": "AgentParts",
+    "runtime.references": "ResultRef",
+    "runtime.results": "Results",
     "runtime.runner": "AgentRunner AgentTurnOptions",
     "runtime.tools": "Tool tool",
     "store.memory": "MemoryStore",
@@ -172,6 +179,9 @@ __all__ = [
     "RecordedModel",
     "RecordingEndedError",
     "RefusalReason",
+    "ResultNotFoundError",
+    "ResultRef",
+    "Results",
     "Role",
     "ScriptedModel",
     "SqliteStore",
@@ -184,6 +194,7 @@ __all__ = [
     "ToolCall",
     "ToolCallDelta",
     "ToolErrorStrategy",
+    "ToolGroup",
     "TruncatedStreamError",
     "Turn",
     "TurnFailedError",

@@ -185,6 +185,14 @@ class Lab:
         archive = self.store.archive
         return Listing(listing_diff(read_agent(archive, agent_id, known), read_agent(archive, agent_id, met)))
 
+    def result(self, address: str) -> Any:
+        """What a tool returned: the value itself, by its address ("result:...") or the id of its call.
+
+        Raises:
+            ResultNotFoundError: there is no such result, or only its text was kept; says which.
+        """
+        return self.runner.result(address)
+
     # -- tables --------------------------------------------------------------------------------------------------------
 
     def agents(self, **select: Any) -> "pd.DataFrame":

@@ -42,10 +42,11 @@ from .inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
     UserInput,
 )
 from .machine import HEARS, AgentPhase, AgentStatus, hear
-from .messages import Message, ToolCall, user
+from .messages import NO_USAGE, Message, ToolCall, user
 from .migration import migrate
 from .retry import ask_about_model, try_again
 from .story import Advance, Story, event_of
@@ -111,6 +112,8 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
     match said:
         case Proceed():
             return _proceed(story)
+        case ToolsOffered():
+            return _offered(story, said)
         case ModelReplied():
             return _replied(story, said)
         case ModelFailed(error=error, usage=usage):
@@ -127,8 +130,8 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             _begin(story)
             ending.abandon(story, error)
             return ending.fail(story, error)
-        case ToolReturned(call_id, content):
-            return calls.returned(story, _running(story, said, call_id), content)
+        case ToolReturned():
+            return calls.returned(story, _running(story, said, said.call_id), said)
         case ToolFailed(call_id, error, content):
             return calls.failed(story, _running(story, said, call_id), error, content)
         case ToolProgressed(call_id, message, data):
@@ -187,6 +190,17 @@ def _streamed(turn: Turn, said: Streamed, now: datetime) -> Advance:
     return Advance(turn.numbered(sequence), (event_of(turn, _DELTAS[said.kind], sequence, now, data),))
 
 
+def _offered(story: Story, said: ToolsOffered) -> Advance:
+    if not story.definition.dynamic:
+        raise IllegalTransitionError(story.status, "ToolsOffered, of an agent whose tools are fixed", ["ModelReplied"])
+    if story.cancel or story.interrupt:
+        left = ErrorSummary(kind="NotAsked", message="somebody wants the turn to do something else", code="LEFT")
+        ending.model_failed(story, left, NO_USAGE)
+        return _model_failed(story, left)
+    story.resolved = said.resolved
+    return steps.call_model(story, said.hidden)
+
+
 def _replied(story: Story, said: ModelReplied) -> Advance:
     minted = _minted(story, said.message.tool_calls)
     message = replace(said.message, tool_calls=minted)
@@ -209,6 +223,9 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
     )
     story.attempt = 1
     story.pending = tuple([PendingCall(call=call) for call in minted])
+    called = {call.name for call in minted}
+    if story.resolved and all(story.tool(name) for name in called):  # else all are listed, for a model that invents one
+        story.resolved = tuple([tool for tool in story.resolved if tool.name in called])
     if story.cancel:
         return ending.cancelled(story)
     if minted and (spent := overspent(story)):

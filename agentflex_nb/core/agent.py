@@ -158,6 +158,10 @@ class ToolDefinition:
     """Whether the work is done outside: the turn waits for a result instead of running anything."""
     parallel: bool = False
     """Whether calls of it may run at the same time as other such calls."""
+    on_error: ToolErrorStrategy | None = None
+    """What an error of it does, where that is not for the execution policy to say."""
+    max_result_chars: int = 0
+    """How much of a result the model is shown; 0: all of it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
@@ -166,6 +170,12 @@ class ToolDefinition:
             raise InvalidAgentError(f"a tool named {self.name!r}", "a name that shows all its letters", "rename it")
         if self.name in RESERVED_TOOL_NAMES:
             raise InvalidAgentError(f"a tool named {self.name!r}", "a name that is not reserved", "rename it")
+        if self.on_error is not None:
+            if self.on_error not in list(ToolErrorStrategy):
+                met, known = f"tool {self.name!r} with on_error={self.on_error!r}", " or ".join(ToolErrorStrategy)
+                raise InvalidAgentError(met, f"{known}, or None", "correct it")
+            object.__setattr__(self, "on_error", ToolErrorStrategy(self.on_error))
+        _check_whole(self, "max_result_chars")
         object.__setattr__(self, "description", well_formed(self.description))
         # dict(...): a FrozenDict made by hand may hold what can change
         kept = freeze_strict(dict(self.parameters), f"parameters of tool {self.name!r}")
@@ -192,6 +202,8 @@ class AgentDefinition:
     forms: tuple[AgentForm, ...] = ()
     guarded: bool = False
     """Whether an approval policy judges every call."""
+    dynamic: bool = False
+    """Whether code says, before each call of the model, which tools are offered."""
     execution_policy: AgentExecutionPolicy = field(default_factory=AgentExecutionPolicy)
     max_attached_turns: int = 10
     max_attached_messages: int = 100
@@ -229,7 +241,6 @@ class AgentDefinition:
             specs.append(request_user_input(self.form_by_key))
         return tuple(specs)
 
-    def judges(self, tool_name: str) -> bool:
+    def judges(self, tool: ToolDefinition | None) -> bool:
         """Whether code judges the calls of this tool."""
-        tool = self.tool_by_name.get(tool_name)
         return tool is not None and (self.guarded or tool.guarded)

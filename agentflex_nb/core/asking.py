@@ -17,7 +17,7 @@ INVALID = "INVALID_ARGUMENTS"
 
 def question_of(story: Story, pending: PendingCall) -> Question | None:
     """What must be answered before this call can go on; None if it can."""
-    tool, verdict = story.definition.tool_by_name.get(pending.call.name), pending.verdict
+    tool, verdict = story.tool(pending.call.name), pending.verdict
     denied = verdict is not None and verdict.strictness is Strictness.DENY
     if denied or pending.supplied is not None or pending.failure or problem_of(story, pending):
         return None
@@ -28,7 +28,7 @@ def question_of(story: Story, pending: PendingCall) -> Question | None:
         return outcome_question(pending, id)
     if verdict and verdict.strictness is Strictness.ASK and not pending.approved:
         return approval_question(pending, id, verdict, story.now)
-    if tool and tool.external and (pending.cleared or not story.definition.judges(tool.name)):
+    if tool and tool.external and (pending.cleared or not story.definition.judges(tool)):
         return external_question(pending)
     if pending.form_data is not None or pending.declined is not None:
         return None
@@ -45,8 +45,10 @@ def problem_of(story: Story, pending: PendingCall) -> ErrorSummary | None:
     if call.name == REQUEST_USER_INPUT and (pending.form_data is not None or pending.declined is not None):
         return None  # it was asked and answered, whatever has become of the form since
     asks_for_form = call.name == REQUEST_USER_INPUT and bool(definition.forms)
-    if call.name not in definition.tool_by_name and not asks_for_form:
-        known = ", ".join(spec.name for spec in definition.offered) or "none"
+    if story.tool(call.name) is None and not asks_for_form:
+        known = (
+            ", ".join([*(spec.name for spec in definition.offered), *(tool.name for tool in story.resolved)]) or "none"
+        )
         agent = f"agent {definition.id!r} version {definition.version!r}"
         return ErrorSummary(
             kind="UnknownTool", message=f"{agent} has no tool {call.name!r}; it has: {known}", code="UNKNOWN_TOOL"

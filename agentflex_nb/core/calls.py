@@ -16,9 +16,10 @@ from .errors import ErrorSummary
 from .events import EventType
 from .forms import REQUEST_USER_INPUT, AgentForm
 from .frozen import FrozenDict, changed
+from .inputs import ToolReturned
 from .messages import Role, tool_result
 from .questions import OUTCOME_UNKNOWN, question_id
-from .results import tell_completed, tell_failed, tell_supplied
+from .results import tell_completed, tell_failed, tell_returned, tell_supplied
 from .retry import try_again
 from .steps import end_step
 from .story import Advance, Story
@@ -53,7 +54,7 @@ def work(story: Story) -> Advance:
             return exceeded(story, spent)
         elif question_of(story, pending):
             return ask(story)
-        elif story.definition.judges(pending.call.name) and not pending.cleared:
+        elif story.definition.judges(story.tool(pending.call.name)) and not pending.cleared:
             if story.messages[-1].role is Role.TOOL:
                 story.save()  # a result just came: it must not be lost while the agent's own code runs
             return story.end(CheckCalls((pending.runs,)))
@@ -64,17 +65,20 @@ def work(story: Story) -> Advance:
     return end_step(story)
 
 
-def returned(story: Story, pending: PendingCall, content: str) -> Advance:
+def returned(story: Story, pending: PendingCall, said: ToolReturned) -> Advance:
     """A tool has given its result."""
-    tell_completed(story, pending, content)
-    story.put(changed(pending, started=False, content=content))
+    tell_returned(story, pending, said)
+    if said.kept is not None:
+        story.kept = ((said.call_id, said.kept),)
+    story.put(changed(pending, started=False, content=said.content))
     return _after_result(story)
 
 
 def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -> Advance:
     """A tool raised. It is tried again where that is safe and the policy allows it."""
-    tool = story.definition.tool_by_name[pending.call.name]
-    if error.retryable and tool.idempotent and pending.attempt <= story.identity.policy.retry.max_retries:
+    tool = story.tool(pending.call.name)
+    again = error.retryable and tool is not None and tool.idempotent
+    if again and pending.attempt <= story.identity.policy.retry.max_retries:
         tell_failed(story, pending, error, started=True, retries=True)
         story.put(changed(pending, started=False, cleared=False, failure=error))
     else:
@@ -120,12 +124,12 @@ def _is_form(pending: PendingCall) -> bool:
 
 
 def _needs_check(story: Story, pending: PendingCall) -> bool:
-    known = pending.call.name in story.definition.tool_by_name
+    known = story.tool(pending.call.name) is not None
     return known and pending.verdict is None and pending.call.malformed is None
 
 
 def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
-    tool = story.definition.tool_by_name.get(pending.call.name)
+    tool = story.tool(pending.call.name)
     schema = f" Expected arguments: {json.dumps(tool.parameters, ensure_ascii=False)}" if tool else ""
     return f"Error: {error.message}. Nothing was run.{schema}"
 
@@ -146,7 +150,7 @@ def _start(story: Story) -> Advance:
             rule=pending.rule,
         )
         effects.append(RunTool(pending.runs, pending.form_data))
-        if not story.definition.tool_by_name[pending.call.name].parallel:
+        if not ((tool := story.tool(pending.call.name)) and tool.parallel):
             break
     story.save()
     return story.end(*effects)
@@ -154,10 +158,10 @@ def _start(story: Story) -> Advance:
 
 def _may_join(story: Story, pending: PendingCall) -> bool:
     """Whether this call may start beside one that has just started."""
-    tool = story.definition.tool_by_name.get(pending.call.name)
+    tool = story.tool(pending.call.name)
     if tool is None or not tool.parallel or problem_of(story, pending) or question_of(story, pending):
         return False
-    free = not story.definition.judges(tool.name) or pending.cleared
+    free = not story.definition.judges(tool) or pending.cleared
     denied = pending.verdict is not None and pending.verdict.strictness is Strictness.DENY
     settled = pending.supplied is not None or pending.failure is not None or pending.declined is not None
     return free and not denied and not settled and (pending.counted or no_call_left(story) is None)
@@ -165,7 +169,9 @@ def _may_join(story: Story, pending: PendingCall) -> bool:
 
 def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *, started: bool) -> None:
     tell_failed(story, pending, error, started=started)
-    strict = story.identity.policy.tool_errors is ToolErrorStrategy.FAIL_TURN
+    tool = story.tool(pending.call.name)
+    strategy = (tool.on_error if tool else None) or story.identity.policy.tool_errors
+    strict = strategy is ToolErrorStrategy.FAIL_TURN
     ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
     story.put(changed(pending, started=False, content=told, fatal=error if ends else None))
 

@@ -15,6 +15,11 @@ class CallModel:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferTools:
+    """Ask the agent's own code which tools the model is offered now. Answered by `ToolsOffered` or `ModelFailed`."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckCalls:
     """Ask the agent's own code about these calls. Answered by `CallsChecked` or `CheckFailed`."""
 
@@ -32,4 +37,4 @@ class RunTool:
     form_data: FrozenDict | None = None
 
 
-Effect = CallModel | CheckCalls | RunTool
+Effect = OfferTools | CallModel | CheckCalls | RunTool

@@ -163,8 +163,8 @@ def _answer_calls(story: Story, why: str) -> None:
 
 
 def _outside(story: Story) -> list[PendingCall]:
-    tools = story.definition.tool_by_name
-    return [p for p in story.pending if p.started and p.call.name in tools and tools[p.call.name].external]
+    started = [(pending, story.tool(pending.call.name)) for pending in story.pending if pending.started]
+    return [pending for pending, tool in started if tool is not None and tool.external]
 
 
 def _tell_outside(story: Story, outside: list[PendingCall]) -> None:

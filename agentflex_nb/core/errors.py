@@ -8,6 +8,7 @@ AgentFlexError
 ├── IllegalTransitionError     the state machine was asked for a step it does not have
 ├── VersionConflictError       another runner moved the turn first
 ├── TurnNotFoundError          no such turn in this store
+├── ResultNotFoundError        no such result, or nothing but its text was kept
 ├── TurnFailedError            what `turn.check()` raises for a turn that did not complete
 ├── UnansweredError            a question met a place where nobody can answer
 ├── ConversationBusyError      the conversation has an active turn
@@ -157,6 +158,17 @@ class TurnNotFoundError(AgentFlexError, KeyError):
 
     def __str__(self) -> str:
         return f"no turn {self.turn_id!r} in this store: look it up in lab.turns(), or open the lab that ran it."
+
+
+class ResultNotFoundError(AgentFlexError, KeyError):
+    """There is no such result of a tool, or it cannot be had as a value; `why` says which."""
+
+    def __init__(self, call_id: str, why: str, mend: str) -> None:
+        super().__init__(call_id)
+        self.call_id, self.why, self.mend = call_id, why, mend
+
+    def __str__(self) -> str:
+        return f"the result of call {self.call_id!r} {self.why}: {self.mend}."
 
 
 class TurnFailedError(AgentFlexError):

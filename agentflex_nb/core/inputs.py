@@ -6,10 +6,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from .agent import ToolDefinition
 from .errors import ErrorSummary, InvalidValueError
 from .forms import AgentForm
 from .frozen import EMPTY, FrozenDict, freeze_strict, well_formed
 from .messages import NO_USAGE, Message, Usage
+from .values import PackedValue
 from .verdicts import Verdict
 
 # -- said by the runner ------------------------------------------------------------------------------------------------
@@ -18,6 +20,16 @@ from .verdicts import Verdict
 @dataclass(frozen=True, slots=True)
 class Proceed:
     """Go on from the state as it stands: begin, take the next step, or pick up after an answer or a crash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsOffered:
+    """The agent's own code has said which tools the model is offered now."""
+
+    hidden: frozenset[str] = frozenset()
+    """Names of the agent's tools that are not shown. Calls of them are made all the same."""
+    resolved: tuple[ToolDefinition, ...] = ()
+    """Tools that are no part of the agent."""
 
 
 class DeltaKind(StrEnum):
@@ -85,6 +97,10 @@ class ToolReturned:
 
     call_id: str
     content: str
+    value_type: str = ""
+    """The name of the value's type; "" for text."""
+    kept: PackedValue | None = None
+    """The whole value, where the text is not all of it and the store can keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +304,9 @@ class Continue(AgentResumeCommand):
 Command = ApproveTool | RejectTool | UserInput | Decline | ExternalResult | Retry | Continue
 
 Input = (
-    Proceed | Streamed | ModelReplied | ModelFailed | ModelRetried | CallsChecked | CheckFailed | ToolReturned
-    | ToolFailed | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt | Suspend
-    | Migrate | Command
+    Proceed | ToolsOffered | Streamed | ModelReplied | ModelFailed | ModelRetried | CallsChecked | CheckFailed
+    | ToolReturned | ToolFailed | ToolProgressed | ToolAsked | StepFailed | Interrupted | Expired | Cancel | Interrupt
+    | Suspend | Migrate | Command
 )  # fmt: skip
 
 _NAMES: Mapping[type[AgentResumeCommand], str] = {

@@ -39,6 +39,7 @@ from .inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
     UserInput,
 )
 
@@ -146,8 +147,8 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
     _S.READY: frozenset({Proceed, Suspend, StepFailed, Interrupted, Interrupt, Migrate, Cancel}),
     _S.RUNNING: frozenset(
         {
-            Proceed, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed, ToolReturned,
-            ToolFailed, ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
+            Proceed, ToolsOffered, Streamed, ModelReplied, ModelFailed, ModelRetried, CallsChecked, CheckFailed,
+            ToolReturned, ToolFailed, ToolProgressed, ToolAsked, StepFailed, Interrupted, Suspend, Interrupt, Cancel,
         }
     ),
     _S.WAITING_FOR_USER: _ANSWERS,
@@ -166,6 +167,7 @@ HEARS: Mapping[AgentStatus, frozenset[type[Input]]] = {
 
 # what comes back from the world -> the phase of the open step that asked for it
 ASKED_IN: Mapping[type[Input], AgentPhase] = {
+    ToolsOffered: AgentPhase.MODEL,
     Streamed: AgentPhase.MODEL,
     ModelReplied: AgentPhase.MODEL,
     ModelFailed: AgentPhase.MODEL,

@@ -1,8 +1,12 @@
 """What the log says when a call has its result: from a tool here, from outside, or from a person."""
 
+from collections.abc import Mapping
+
 from .errors import ErrorSummary
 from .event_data import error_data
 from .events import EventType
+from .frozen import EMPTY
+from .inputs import ToolReturned
 from .story import Story
 from .turn import PendingCall
 
@@ -10,16 +14,29 @@ _SHOWN = 2_000  # characters of a result that its event carries; the whole stand
 
 
 def tell_completed(
-    story: Story, pending: PendingCall, content: str, type: EventType = EventType.TOOL_COMPLETED
+    story: Story,
+    pending: PendingCall,
+    content: str,
+    type: EventType = EventType.TOOL_COMPLETED,
+    more: Mapping[str, str | int] = EMPTY,
 ) -> None:
-    """The call has a result."""
+    """The call has a result; `more` is what else there is to say of it."""
     story.tell(
         type,
         tool_call_id=pending.call.id,
         tool_name=pending.call.name,
         result=content[:_SHOWN],
         result_chars=len(content),
+        **more,
     )
+
+
+def tell_returned(story: Story, pending: PendingCall, said: ToolReturned) -> None:
+    """A tool that ran here has given the result."""
+    told: dict[str, str | int] = {"value_type": said.value_type} if said.value_type else {}
+    if said.kept is not None:
+        told |= {"kept": said.kept.media_type, "kept_bytes": len(said.kept.data)}
+    tell_completed(story, pending, said.content, more=told)
 
 
 def tell_failed(
@@ -42,7 +59,7 @@ def tell_supplied(story: Story, pending: PendingCall) -> None:
     """The result came from a person or from outside, and was not told before; does nothing for another call."""
     if pending.outcome is None or pending.content is not None:
         return
-    tool = story.definition.tool_by_name.get(pending.call.name)
+    tool = story.tool(pending.call.name)
     outside = tool is not None and tool.external
     if pending.failed:
         error = ErrorSummary(kind="ReportedError", message=pending.outcome, code="REPORTED")

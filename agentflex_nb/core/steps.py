@@ -1,13 +1,13 @@
 """A step: at most one model call, and the tool calls it led to. Here steps open, end, and turn into a wait."""
 
 from .budget import overspent
-from .effects import CallModel
+from .effects import CallModel, OfferTools
 from .ending import cancelled, exceeded, limited, reached_limit, taken_over
 from .event_data import question_data
 from .events import EventType
 from .machine import AgentPhase, SuspensionType
 from .messages import system
-from .model import ModelRequest
+from .model import ModelRequest, ToolSpec
 from .story import Advance, Story
 from .turn import AgentSuspension, Question
 
@@ -52,9 +52,14 @@ def tell_model_started(story: Story) -> None:
 
 
 def ask_model(story: Story) -> Advance:
+    """Call the model, once the agent's code has said which tools it is offered, if that is for code to say."""
+    tell_model_started(story)
+    return story.end(OfferTools()) if story.definition.dynamic else call_model(story)
+
+
+def call_model(story: Story, hidden: frozenset[str] = frozenset()) -> Advance:
     """Call the model with everything said so far."""
     identity, definition = story.identity, story.definition
-    tell_model_started(story)
     spoken = (system(identity.instructions), *story.messages) if identity.instructions else story.messages
     return story.end(
         CallModel(
@@ -65,12 +70,20 @@ def ask_model(story: Story) -> Advance:
                 iteration=story.iteration_count + 1,
                 attempt=story.attempt,
                 messages=spoken,
-                tools=definition.offered,
+                tools=_offered(story, hidden),
                 options=definition.model_options,
                 streaming=identity.streaming,
             )
         )
     )
+
+
+def _offered(story: Story, hidden: frozenset[str]) -> tuple[ToolSpec, ...]:
+    offered = story.definition.offered
+    if not hidden and not story.resolved:
+        return offered
+    shown = [spec for spec in offered if spec.name not in hidden]
+    return (*shown, *[tool.spec for tool in story.resolved])
 
 
 def wait_for(story: Story, suspension: AgentSuspension) -> Advance:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .agent import AgentDefinition
+from .agent import AgentDefinition, ToolDefinition
 from .effects import Effect
 from .events import AgentEvent, EventType
 from .frozen import FrozenDict
 from .machine import AgentStatus, follow
 from .messages import Message
 from .turn import PendingCall, Turn
+from .values import PackedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Advance:
     effects: tuple[Effect, ...] = ()
     commits: bool = False
     """Whether the turn must be saved, with these events, before anything is published or performed."""
+    kept: tuple[tuple[str, PackedValue], ...] = ()
+    """Whole results by call id, to be saved with it."""
 
 
 class Story:
@@ -37,7 +40,7 @@ class Story:
         self.iteration_count, self.tool_call_count = turn.iteration_count, turn.tool_call_count
         self.attempt = turn.attempt
         self.started_at, self.ended_at = turn.started_at, turn.ended_at
-        self.messages, self.pending = turn.messages, turn.pending
+        self.messages, self.pending, self.resolved = turn.messages, turn.pending, turn.resolved
         self.suspension, self.asked, self.answers = turn.suspension, turn.asked, turn.answers
         self.migrations = turn.migrations
         self.usage, self.cancel, self.interrupt = turn.usage, turn.cancel, turn.interrupt
@@ -48,6 +51,12 @@ class Story:
         self.output, self.finish_reason, self.error = turn.output, turn.finish_reason, turn.error
         self.saved = False
         self.events: list[AgentEvent] = []
+        self.kept: tuple[tuple[str, PackedValue], ...] = ()
+
+    def tool(self, name: str) -> ToolDefinition | None:
+        """The tool of this name, the agent's own or one that was resolved for this turn."""
+        known = self.definition.tool_by_name.get(name)
+        return known or next((tool for tool in self.resolved if tool.name == name), None)
 
     def tell(self, type: EventType, waits_for: str = "", /, **data: Any) -> None:
         """Something happened: the status follows, the event gets its number. The data must be frozen.
@@ -79,13 +88,15 @@ class Story:
             identity=self.identity, status=self.status, phase=self.phase, version=self.version, sequence=self.sequence,
             step_count=self.step_count, step_open=self.step_open, iteration_count=self.iteration_count,
             tool_call_count=self.tool_call_count, attempt=self.attempt, started_at=self.started_at,
-            messages=self.messages, pending=self.pending, suspension=self.suspension, asked=self.asked,
-            answers=self.answers, migrations=self.migrations, usage=self.usage, cancel=self.cancel, output=self.output,
+            messages=self.messages, pending=self.pending,
+            resolved=self.resolved if self.step_open or self.pending else (),  # else nobody can call them any more
+            suspension=self.suspension, asked=self.asked, answers=self.answers, migrations=self.migrations,
+            usage=self.usage, cancel=self.cancel, output=self.output,
             finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at, interrupt=self.interrupt,
             active_seconds=self.active_seconds,
             seen_at=(self.seen_at or self.now) if self.status is AgentStatus.RUNNING else None,
         )  # fmt: skip
-        return Advance(turn, tuple(self.events), effects, self.saved)
+        return Advance(turn, tuple(self.events), effects, self.saved, self.kept)
 
 
 def event_of(turn: Turn | Story, type: EventType, sequence: int, at: datetime, data: Mapping[str, Any]) -> AgentEvent:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from .agent import AgentExecutionPolicy
+from .agent import AgentExecutionPolicy, ToolDefinition
 from .errors import ErrorSummary
 from .frozen import EMPTY, FrozenDict
 from .inputs import Cancel, Interrupt, Suspend
@@ -192,6 +192,8 @@ class Turn:
     started_at: datetime | None = None
     messages: tuple[Message, ...] = ()
     pending: tuple[PendingCall, ...] = ()
+    resolved: tuple[ToolDefinition, ...] = ()
+    """Tools that are no part of the agent: those offered to the model beside its own, then those of them it called."""
     suspension: AgentSuspension | None = None
     asked: Suspend | None = None
     """A plain question that waits for the end of the step."""

@@ -16,9 +16,10 @@ from ..core.verdicts import Verdict
 from .config import config_of
 from .fingerprint import digest, sparse
 from .forms import as_form
-from .middleware import AgentMiddleware, check_middlewares
+from .groups import ToolGroup
+from .middleware import AgentMiddleware, Interceptor, check_interceptors, check_middlewares, overrides
 from .sources import sources
-from .tools import Tool, as_tool
+from .tools import ErrorMessage, Tool, as_tool
 
 ApprovalPolicy = Callable[[Turn, ToolCall, Tool], Verdict]
 
@@ -31,9 +32,15 @@ class Agent:
         instructions: What the model is told first.
         model: Anything with a name and a `stream` method (`agentflex_nb.ChatModel`).
         tools: Functions, or tools made with `@tool`.
+        tool_groups: Further tools, shown to the model while the condition of their group holds.
+        interceptors: Functions of (call, proceed) around the function of each tool, within the middlewares: they see
+            arguments that fit, may change them, the result, or the error.
+        error_message: A function of call and exception: what the model is told of a tool's error, where the tool has
+            no `error_message` of its own.
         forms: What the model may ask a user to fill in.
         version: Given, or a hash of everything that can change a resumed turn: instructions, model name and options,
-            source and schema of the tools, forms, policies. In a notebook the code changes all the time.
+            source and schema of the tools, what stands around them, forms, policies. In a notebook the code changes
+            all the time.
         approval_policy: `ApprovalRules`, or a function of turn, call and tool that returns a `ToolApprovalDecision`.
         attributes: Anything of the user's; reaches neither the model nor the snapshot.
 
@@ -48,6 +55,9 @@ class Agent:
         instructions: str = "",
         model: ChatModel,
         tools: Sequence[Tool | Callable[..., Any]] = (),
+        tool_groups: Sequence[ToolGroup] = (),
+        interceptors: Sequence[Interceptor] = (),
+        error_message: ErrorMessage | None = None,
         forms: Sequence[AgentForm] = (),
         name: str | None = None,
         description: str = "",
@@ -65,7 +75,17 @@ class Agent:
             raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
         check_middlewares(middlewares)
         self.given: Mapping[str, Any] = {key: value for key, value in locals().items() if key not in ("self", "mend")}
+        if not (error_message is None or callable(error_message)):
+            raise InvalidAgentError(f"agent {id!r} with error_message={error_message!r}", "a function", "pass one")
+        self.tool_groups = tuple(tool_groups)
+        self.interceptors = check_interceptors(interceptors, f"agent {id!r}")
+        self.error_message = error_message
+        self.approval_policy = approval_policy
+        self.middlewares = tuple(middlewares)
+        self.resolvers = tuple([m for m in self.middlewares if overrides(m, "tools") or overrides(m, "resolve")])
+        """The middlewares that bring tools of their own."""
         made = [as_tool(item) for item in tools]
+        made += [item for group in self.tool_groups for item in group.tools]
         options: FrozenDict = freeze_strict(dict(model_options or {}), "model_options")
         parts: dict[str, Any] = {
             "name": id if name is None else name,
@@ -76,6 +96,7 @@ class Agent:
             "tools": tuple(item.definition for item in made),
             "forms": tuple(as_form(form) for form in forms),
             "guarded": approval_policy is not None,
+            "dynamic": bool(self.resolvers) or any(group.condition is not None for group in self.tool_groups),
             "execution_policy": execution_policy or AgentExecutionPolicy(),
             "max_attached_turns": max_attached_turns,
             "max_attached_messages": max_attached_messages,
@@ -83,12 +104,11 @@ class Agent:
         unversioned = AgentDefinition(id=id, version="unversioned", **parts)  # refused before any code is read
         if version is None:
             content = {name: part for name, part in sparse(unversioned).items() if name not in ("id", "version")}
-            version = digest([content, _code(sources(made, approval_policy, (), strict=True))])
+            version = digest([content, _code(sources(made, self._around, (), strict=True))])
         self.definition = AgentDefinition(id=id, version=version, **parts)
         self.model = model
         self.tools: Mapping[str, Tool] = {item.name: item for item in made}
         self.approval_policy = approval_policy
-        self.middlewares = tuple(middlewares)
         self.attributes: Mapping[str, Any] = dict(attributes or {})
 
     @property
@@ -114,10 +134,35 @@ class Agent:
     @cached_property
     def record(self) -> AgentRecord:
         """The definition and the source of its code, as a lab keeps them."""
-        found = sources(self.tools.values(), self.approval_policy, self.middlewares)
+        found = sources(self.tools.values(), self._around, self.middlewares)
         return AgentRecord(
             definition=self.definition, sources=found, fingerprint=digest([self.definition, _code(found)])
         )
+
+    def interceptors_of(self, name: str) -> tuple[Interceptor, ...]:
+        """What stands around the function of this tool, the outermost first."""
+        return next(
+            (
+                (*self.interceptors, *group.interceptors)
+                for group in self.tool_groups
+                if any(tool.name == name for tool in group.tools)
+            ),
+            self.interceptors,
+        )
+
+    @property
+    def _around(self) -> dict[str, Callable[..., Any] | None]:
+        """The functions of the agent that are no tools, by what they are."""
+        named: dict[str, Callable[..., Any] | None] = {
+            "approval policy": self.approval_policy,
+            "error message": self.error_message,
+            **{f"interceptor {n}": function for n, function in enumerate(self.interceptors)},
+        }
+        for group in self.tool_groups:
+            what = f"of tool group {group.name!r}"
+            named[f"condition {what}"] = group.condition
+            named |= {f"interceptor {n} {what}": function for n, function in enumerate(group.interceptors)}
+        return named
 
     def with_(self, **changes: Any) -> Self:
         """Another agent that differs in these arguments: another version, unless one is given."""

@@ -41,6 +41,7 @@ class AgentToolContext:
     """What a person submitted for the form that this tool asked for; None when none was submitted."""
     _progress: Callable[[str, FrozenDict], None] = field(repr=False)
     _cancelled: Callable[[], bool] = field(repr=False)
+    _find: Callable[[str], Any] = field(repr=False)
 
     @property
     def tool_name(self) -> str:
@@ -63,6 +64,14 @@ class AgentToolContext:
     def is_cancellation_requested(self) -> bool:
         """Whether somebody asked to cancel the turn: a long tool looks here now and then, and stops."""
         return self._cancelled()
+
+    def result(self, address: str) -> Any:
+        """What an earlier call returned, by the address that the model was told ("result:...").
+
+        Raises:
+            ResultNotFoundError: this turn has no such result, or only its text was kept.
+        """
+        return self._find(address)
 
     def carry(self, function: Callable[..., R]) -> Callable[..., R]:
         """The function, with this context (and every other context variable) wherever it runs."""

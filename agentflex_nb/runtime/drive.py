@@ -18,9 +18,11 @@ from .beat import BEAT
 from .context import entered, left
 from .interrupts import honoured
 from .middleware import chain
+from .offering import resolve
 from .ports import StoredTurn
 from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe, driving
 from .stream import TextBeat
+from .tools import Tool
 from .workers import in_thread
 
 __all__ = ["AgentRunnerOptions", "Drive", "Perform", "summary"]
@@ -44,6 +46,8 @@ class Drive(Scribe):
         self.agent = agent
         self.raises: BaseException | None = None
         """A middleware's own error, raised to the caller if it ended the turn."""
+        self.resolved: dict[str, Tool] = {}
+        """Tools that the middlewares have resolved for this turn, as far as this drive has met them."""
         self._text = TextBeat(means.options.text_beat)
         self._stopped = False
         self._next_poll = means.monotonic() + _CANCEL_POLL
@@ -88,6 +92,16 @@ class Drive(Scribe):
             if self.broken is None:
                 self.say_if_runs(StepFailed(summary(error)))
             raise
+
+    def tool(self, name: str) -> Tool:
+        """The tool that a call names.
+
+        Raises:
+            AgentDriftError, InvalidAgentError: the middlewares, asked for it, have none or no clear one.
+        """
+        if (known := self.agent.tools.get(name) or self.resolved.get(name)) is None:
+            known = self.resolved[name] = resolve(self.agent, self.turn, name)
+        return known
 
     def performing(self) -> honoured:
         """A block in which user code runs, and the stop button is honoured."""

@@ -11,6 +11,7 @@ from ..core.messages import Message, Role, Usage
 from ..core.turn import Question, Turn
 from .answers import pick
 from .loop import refuse_on_loop
+from .results import Results
 from .scribe import KnownTurn
 
 
@@ -21,6 +22,7 @@ class Verbs(Protocol):
     def signature(self) -> Mapping[str, Any]: ...
     def reload(self, turn_id: str) -> Turn: ...
     def events(self, turn: str) -> list[AgentEvent]: ...
+    def result(self, address: str) -> Any: ...
     def resume(self, turn: str, command: Command) -> object: ...
     def cancel(self, turn: str, reason: str = "", **metadata: Any) -> bool: ...
     def interrupt(self, turn: str, message: str, **metadata: Any) -> object: ...
@@ -90,6 +92,11 @@ class AgentTurn:
     def messages(self) -> tuple[Message, ...]:
         """The whole history that the next model call would see."""
         return self._known.turn.messages
+
+    @property
+    def results(self) -> Results:
+        """What the tools returned, by call id: the values themselves, whatever the model was shown of them."""
+        return Results(self._known.turn, self._runner.result)
 
     @property
     def usage(self) -> Usage:

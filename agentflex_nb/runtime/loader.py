@@ -1,6 +1,7 @@
 """Where agents are found by id and version: a turn goes on with the very version that it began with, or with none."""
 
 import threading
+from collections.abc import Set
 from typing import Protocol
 
 from ..core.drift import AgentDifference, AgentRecord, differences
@@ -106,7 +107,8 @@ def load_active(loader: Loader, agent_id: str) -> Agent:
 def misfits(agent: Agent, turn: Turn) -> tuple[AgentDifference, ...]:
     """What the calls that wait in this turn need, and the agent does not have."""
     judged = [pending for pending in turn.pending if pending.verdict is not None]  # others the agent judges itself
-    found = [_misfit(agent, pending) for pending in judged]
+    resolved = {tool.name for tool in turn.resolved}
+    found = [_misfit(agent, pending, resolved) for pending in judged]
     return tuple([misfit for misfit in found if misfit is not None])
 
 
@@ -129,9 +131,11 @@ def _returned(agent: Agent, agent_id: str, agent_version: str) -> Agent:
     return agent
 
 
-def _misfit(agent: Agent, pending: PendingCall) -> AgentDifference | None:
+def _misfit(agent: Agent, pending: PendingCall, resolved: Set[str]) -> AgentDifference | None:
     call = pending.runs
     part = f"tool {call.name}"
+    if call.name in resolved:  # a middleware brings it again
+        return None
     if (tool := agent.tools.get(call.name)) is None:
         return AgentDifference(part=part, why=f"it lacks {call.name}, which call {call.id} waits for")
     if _may_run(pending):

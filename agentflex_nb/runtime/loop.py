@@ -6,6 +6,7 @@ the runtime made on this loop would wait for itself, and is refused.
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -69,6 +70,11 @@ def wait_for(awaitable: Awaitable[T]) -> T:
     except KeyboardInterrupt:
         cancel()
         raise
+
+
+def awaited(value: Any) -> Any:
+    """What user code returned; if that is to be awaited, what comes of it."""
+    return wait_for(value) if inspect.isawaitable(value) else value
 
 
 def iterate(source: AsyncIterable[T]) -> Iterator[T]:

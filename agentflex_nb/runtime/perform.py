@@ -4,14 +4,14 @@ User code runs here and nowhere else: models, tools, approval policies and the m
 is honoured while it runs.
 """
 
-import inspect
-from collections.abc import AsyncIterable, Iterator
+from collections.abc import AsyncIterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, assert_never
 
 from ..core.budget import deadline
-from ..core.effects import CallModel, CheckCalls, Effect, RunTool
-from ..core.errors import AgentFlexError, ErrorSummary, InvalidAgentError
+from ..core.effects import CallModel, CheckCalls, Effect, OfferTools, RunTool
+from ..core.errors import AgentFlexError, ErrorSummary, InvalidAgentError, ResultNotFoundError
 from ..core.forms import FormRequired
 from ..core.frozen import FrozenDict, well_formed
 from ..core.inputs import (
@@ -25,16 +25,20 @@ from ..core.inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
 )
-from ..core.messages import NO_USAGE, Role, ToolCall, checked_message
+from ..core.messages import NO_USAGE, Message, Role, ToolCall, checked_message
 from ..core.model import ModelDelta, ModelRequest
+from ..core.values import call_id_of, may_use
 from ..core.verdicts import Strictness, Verdict, decided, stricter
 from .context import AgentToolContext, entered, left
 from .drive import Drive, summary
-from .loop import iterate, wait_for
-from .middleware import chain
+from .loop import awaited, iterate
+from .middleware import Interceptor, chain, intercepted
+from .offering import hidden, resolved
+from .references import Find
 from .stream import ReplyAssembler
-from .tools import InvalidArgumentsError, to_text
+from .tools import InvalidArgumentsError, Tool
 
 
 class StreamLeft(AgentFlexError):
@@ -48,6 +52,8 @@ def perform(drive: Drive, effect: Effect) -> Input:
         KeyboardInterrupt: the stop button; nothing else.
     """
     match effect:
+        case OfferTools():
+            return _offer_tools(drive)
         case CallModel(request):
             return _call_model(drive, request)
         case CheckCalls(checked):
@@ -56,6 +62,25 @@ def perform(drive: Drive, effect: Effect) -> Input:
             return _run_tool(drive, call, form_data)
         case _:
             assert_never(effect)
+
+
+def _offer_tools(drive: Drive) -> Input:
+    own: BaseException | None = None
+    try:
+        with drive.performing():
+            without = hidden(drive.agent, drive.turn)
+            try:
+                drive.resolved = resolved(drive.agent, drive.turn)
+            except BaseException as error:
+                own = error
+                raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if error is own:
+            drive.raises = error  # a middleware's own error reaches the caller
+        return ModelFailed(error=summary(error, "TOOLS_NOT_OFFERED"))
+    return ToolsOffered(hidden=without, resolved=tuple([tool.definition for tool in drive.resolved.values()]))
 
 
 def _call_model(drive: Drive, request: ModelRequest) -> Input:
@@ -131,7 +156,7 @@ def _stream(drive: Drive, request: ModelRequest, assembler: ReplyAssembler) -> M
 
 
 def _deltas(source: Any) -> Iterator[ModelDelta]:
-    source = _awaited(source)
+    source = awaited(source)
     return iterate(source) if isinstance(source, AsyncIterable) else iter(source or ())
 
 
@@ -149,20 +174,20 @@ def _check_calls(drive: Drive, calls: tuple[ToolCall, ...]) -> Input:
 
 
 def _judge(drive: Drive, call: ToolCall) -> Verdict:
-    tool, policy = drive.agent.tools[call.name], drive.agent.approval_policy
+    tool, policy = drive.tool(call.name), drive.agent.approval_policy
     try:
-        tool.check(call.arguments)
+        tool.check(call.arguments, partial(_find, drive))
     except InvalidArgumentsError as error:
         return Verdict(strictness=Strictness.INVALID, message=f"the arguments of {call.name} do not fit: {error}")
     own = tool.approval(call) if callable(tool.approval) else tool.approval
-    verdict = decided(_awaited(own), tool.name)
+    verdict = decided(awaited(own), tool.name)
     if policy is not None:  # first: where both say the same, the policy's word is the one on record
-        verdict = stricter(decided(_awaited(policy(drive.turn, call, tool)), tool.name), verdict)
+        verdict = stricter(decided(awaited(policy(drive.turn, call, tool)), tool.name), verdict)
     return verdict
 
 
 def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Input:
-    tool, turn = drive.agent.tools[call.name], drive.turn
+    turn, find = drive.turn, partial(_find, drive)
     identity = turn.identity
     own: set[int] = set()
 
@@ -181,11 +206,12 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
         form_data=form_data,
         _progress=report,
         _cancelled=drive.is_cancelled,
+        _find=find,
     )
 
     def inner(call: ToolCall) -> Any:
         try:
-            return _awaited(tool.function(**tool.check(call.arguments)))
+            return _carry_out(tool, call, drive.agent.interceptors_of(tool.name), find)
         except BaseException as error:
             own.add(id(error))
             raise
@@ -193,7 +219,9 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
     token = entered(context)
     try:
         with drive.performing():
-            content = to_text(_awaited(chain(drive.agent.middlewares, "around_tool", inner)(call)))
+            tool = drive.tool(call.name)
+            value = awaited(chain(drive.agent.middlewares, "around_tool", inner)(call))
+            told = drive.means.results.take(call.id, value, tool)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -201,11 +229,52 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
             return _asked(drive, call, form, str(getattr(error, "message", "")))
         if id(error) not in own:
             drive.raises = error
-        told = summary(error)
-        return ToolFailed(call.id, told, f"Error: {told.kind}: {told.message}")
+        return ToolFailed(call.id, failure := summary(error), _worded(drive, call, error, failure))
     finally:
         left(token)
-    return ToolReturned(call.id, content)
+    return ToolReturned(call.id, told.text, told.value_type, told.kept)
+
+
+def _carry_out(tool: Tool, call: ToolCall, interceptors: Sequence[Interceptor], find: Find) -> Any:
+    """Call the function, through what stands around it; both only ever see arguments that fit."""
+
+    def function(call: ToolCall) -> Any:
+        return awaited(tool.function(**tool.check(call.arguments, find)))
+
+    if not interceptors:
+        return function(call)
+    tool.check(call.arguments, find)
+    return intercepted(interceptors, function)(call)
+
+
+def _find(drive: Drive, address: str) -> Any:
+    """The result that an address names, if this turn may use it.
+
+    Raises:
+        ResultNotFoundError: it stands nowhere in the history of this turn, or cannot be had.
+    """
+    if not may_use(drive.turn.messages, call_id_of(address)):
+        mend = "use the address of a result that stands here, or one that the user wrote"
+        raise ResultNotFoundError(call_id_of(address), "is not in this conversation", mend)
+    return drive.means.results.find(address)
+
+
+def _worded(drive: Drive, call: ToolCall, error: BaseException, failure: ErrorSummary) -> str:
+    """What the model is told of a tool's error: as the tool or the agent words it, or in the standard words."""
+    standard = f"Error: {failure.kind}: {failure.message}"
+    known = drive.agent.tools.get(call.name) or drive.resolved.get(call.name)
+    word = (known.error_message if known else None) or drive.agent.error_message
+    if word is None:
+        return standard
+    try:
+        with drive.performing():
+            said = awaited(word(call, error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever it does: the error itself is to be told
+        return standard
+    text = said.content if isinstance(said, Message) else said
+    return well_formed(text) if isinstance(text, str) and text else standard
 
 
 def _form_asked_for(error: BaseException) -> Any:
@@ -222,7 +291,3 @@ def _asked(drive: Drive, call: ToolCall, asked: Any, message: str) -> Input:
         met = f"{call.name} asked for form {asked!r}, which the agent does not have; it has: {has}"
         return ToolFailed(call.id, ErrorSummary(kind="UnknownForm", message=met, code="UNKNOWN_FORM"), f"Error: {met}")
     return ToolAsked(call.id, form, well_formed(message))
-
-
-def _awaited(value: Any) -> Any:
-    return wait_for(value) if inspect.isawaitable(value) else value

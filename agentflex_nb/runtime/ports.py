@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
+from ..core.values import PackedValue
 
 AgentEventListener = Callable[[AgentEvent], object]
 
@@ -34,13 +35,21 @@ class AgentTurnStore(Protocol):
         """The newest state of a turn, or None."""
         ...
 
-    def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
+    def commit(
+        self,
+        turn: Turn,
+        events: Sequence[AgentEvent],
+        *,
+        expected: int,
+        reserved: int,
+        results: Sequence[tuple[str, PackedValue]] = (),
+    ) -> None:
         """Save a state and every event that led to it, in one transaction, if the stored version is `expected`.
 
         -1 expects that the turn is not stored; a first save yields version 0. `turn.version` is the new version.
         Messages are appended, not rewritten: only those beyond the ones already stored are written.
         A turn that ends is projected into its conversation (its own messages, once) in the same transaction.
-        The cancel flag is left as it is.
+        The cancel flag is left as it is. `results` are whole values that tools have returned, by call id.
 
         Raises:
             VersionConflictError: the stored version is another one; nothing was written.
@@ -87,6 +96,22 @@ class AgentTurnStore(Protocol):
 
     def remember(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """Add messages to a conversation that belong to no turn."""
+        ...
+
+    def result(self, call_id: str) -> PackedValue | None:
+        """The whole value that a call returned, if one was saved."""
+        ...
+
+    def pack(self, value: Any) -> PackedValue | None:
+        """The value as it can be saved; None if it cannot be, or is too large. Raises nothing."""
+        ...
+
+    def unpack(self, packed: PackedValue) -> Any:
+        """The value again.
+
+        Raises:
+            StoreError: its kind is not known here, or it cannot be read.
+        """
         ...
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..core.turn import Turn
 from .ports import AgentTurnStore
+from .results import RecentValues
 from .scribe import KnownTurn
 
 
@@ -13,6 +14,8 @@ class TurnRegistry:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.recent = RecentValues()
+        """What tools returned lately, as objects."""
         self._known: WeakValueDictionary[str, KnownTurn] = WeakValueDictionary()
 
     def know(self, turn: Turn) -> KnownTurn:

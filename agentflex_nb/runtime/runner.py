@@ -37,9 +37,12 @@ from .ids import new_turn_id
 from .interrupts import held, honoured
 from .loader import AgentLoader, Loader, misfits
 from .loop import refuse_on_loop
+from .offering import tools_of
 from .opening import AgentTurnOptions, Said
 from .ports import AgentEventListener, AgentTurnStore
 from .publisher import Publisher
+from .registry import registry_of
+from .results import ToolResults
 from .scribe import AgentRunnerOptions, KnownTurn, Means, Wait
 from .turns import Turns
 from .workers import TICK, in_thread, in_worker
@@ -99,8 +102,9 @@ class AgentRunner:
         self.signature: Mapping[str, Any] = dict(signature or {})
         self._publisher = Publisher(event_executor)
         self._means = Means(
-            store=store, publisher=self._publisher, clock=clock, monotonic=monotonic, wait=wait, options=self.options
-        )
+            store=store, publisher=self._publisher, clock=clock, monotonic=monotonic, wait=wait, options=self.options,
+            results=ToolResults(store, registry_of(store).recent),
+        )  # fmt: skip
         self._turns = Turns(self._means, self.loader, new_id)
         for listener in listeners:
             self.add_event_listener(listener)
@@ -225,7 +229,8 @@ class AgentRunner:
 
         Raises:
             CommandRefusedError: the answer does not fit, or came second; nothing changed.
-            AgentVersionNotFoundError, AgentDriftError: the agent that would go on is not here; nothing changed.
+            AgentVersionNotFoundError, AgentDriftError: the agent that would go on, or a tool that a middleware has to
+                resolve for it, is not here; nothing changed.
         """
         if not isinstance(command, AgentResumeCommand):
             mend = "make one: AgentResumeCommand.approve_tool(id), or call turn.approve()"
@@ -236,7 +241,7 @@ class AgentRunner:
             agent = self._turns.agent(newest.turn)
             question = find(newest.turn, command, self._means.clock())
             with honoured():  # a schema's pattern may take its time
-                check(newest.turn, question, command, agent.tools)
+                check(newest.turn, question, command, tools_of(agent, newest.turn))
             # Who was faster may have given this very answer, which `find` then refuses, or another one.
             with suppress(VersionConflictError), self._turns.writing(newest) as scribe:
                 find(scribe.turn, command, self._means.clock())
@@ -357,6 +362,16 @@ class AgentRunner:
         if (known := self._turns.known(id)) is not None and (drive := known.drive) is not None:
             drive.save_events()
         return self.store.events(id, after=after)
+
+    def result(self, address: str) -> Any:
+        """What a tool returned: the value itself, by its address or the id of its call.
+
+        In the kernel that ran the tool it is the very object, for the newest results; else what the store has of it.
+
+        Raises:
+            ResultNotFoundError: there is no such result, or only its text was kept; says which.
+        """
+        return self._means.results.find(address)
 
     # -- the a-twins ---------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from ..core.turn import Turn
 from .interrupts import held
 from .ports import AgentTurnStore, StoredTurn
 from .publisher import Mailbox, Publisher
+from .results import ToolResults
 
 RUNNABLE = frozenset({AgentStatus.READY, AgentStatus.RUNNING})
 STOPPABLE = RUNNABLE | {AgentStatus.RETRY_SCHEDULED}
@@ -57,6 +58,7 @@ class Means:
     monotonic: Callable[[], float]
     wait: Wait
     options: AgentRunnerOptions
+    results: ToolResults
 
 
 driving: ContextVar[tuple[str, ...]] = ContextVar("agentflex_driving", default=())
@@ -239,7 +241,7 @@ class Scribe:
             if result.commits:
                 reserved = turn.sequence + (_AHEAD if turn.status is AgentStatus.RUNNING else 0)
                 events = [*self._unsaved, *result.events] if self._unsaved else result.events
-                self.means.store.commit(turn, events, expected=turn.version - 1, reserved=reserved)
+                self.means.store.commit(turn, events, expected=turn.version - 1, reserved=reserved, results=result.kept)
                 self._reserved = reserved
                 self._unsaved.clear()
             elif result.events:

@@ -1,7 +1,7 @@
 """The code of an agent: its tools, policies and middlewares, each with a hash of what it does and its source."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.drift import UNREADABLE, AgentSource
@@ -14,12 +14,14 @@ from .tools import Tool
 
 def sources(
     tools: Iterable[Tool],
-    approval_policy: Callable[..., Any] | None,
+    around: Mapping[str, Callable[..., Any] | None],
     middlewares: Sequence[AgentMiddleware],
     *,
     strict: bool = False,
 ) -> tuple[AgentSource, ...]:
-    """Every piece of code of an agent. A tool with a version of its own stands for its code.
+    """Every piece of code of an agent: its tools, the functions around them by name, its middlewares.
+
+    A tool with a version of its own stands for its code.
 
     Raises:
         InvalidAgentError: if `strict`, some code cannot be read, and no version stands for it.
@@ -32,11 +34,14 @@ def sources(
         if callable(tool.approval):
             judge = _code(tool.approval, f"the approval of tool {tool.name!r}", strict)
             found.append(_source(part, "approval", tool.approval, judge))
-    if isinstance(approval_policy, ApprovalRules):
-        found.append(_rules(approval_policy))
-    elif approval_policy is not None:
-        judge = _code(approval_policy, "the approval policy", strict)
-        found.append(_source("approval policy", "source", approval_policy, judge))
+        for role, function in (("error message", tool.error_message), ("summary", tool.summary)):
+            if function is not None:
+                found.append(_source(part, role, function, _code(function, f"the {role} of {tool.name!r}", strict)))
+    for part, function in around.items():
+        if isinstance(function, ApprovalRules):
+            found.append(_rules(part, function))
+        elif function is not None:
+            found.append(_source(part, "source", function, _code(function, f"the {part}", strict)))
     for middleware in middlewares:
         kind: Any = type(middleware)
         methods = [method for name, method in vars(kind).items() if name.startswith("around_")]
@@ -53,13 +58,11 @@ def _source(part: str, role: str, function: Callable[..., Any], code: str) -> Ag
     )
 
 
-def _rules(rules: ApprovalRules) -> AgentSource:
+def _rules(part: str, rules: ApprovalRules) -> AgentSource:
     """Rules are data: what they say is their code."""
     data, kind = rules.to_data(), type(rules)
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    return AgentSource(
-        part="approval policy", name=kind.__qualname__, module=kind.__module__, code=digest(data), text=text
-    )
+    return AgentSource(part=part, name=kind.__qualname__, module=kind.__module__, code=digest(data), text=text)
 
 
 def _code(function: Callable[..., Any], what: str, strict: bool) -> str:

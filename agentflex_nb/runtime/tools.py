@@ -13,14 +13,17 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from ..core.agent import ToolDefinition
+from ..core.agent import ToolDefinition, ToolErrorStrategy
 from ..core.errors import DataError, InvalidAgentError
 from ..core.frozen import freeze, freeze_strict, well_formed
 from ..core.messages import ToolCall
 from ..core.verdicts import Verdict
+from .references import Find
 from .schemas import check_schema, fault_of, pointer, validator
 
 Approval = bool | Callable[[ToolCall], bool | Verdict]
+ErrorMessage = Callable[[ToolCall, BaseException], Any]
+"""What the model is told of an error: a function of the call and the exception that returns text."""
 
 
 class InvalidArgumentsError(ValueError):
@@ -34,7 +37,7 @@ class InvalidArgumentsError(ValueError):
 class _Arguments(Protocol):
     def schema(self) -> dict[str, Any]: ...
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]: ...
+    def check(self, arguments: Mapping[str, Any], find: Find | None = None) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,10 @@ class Tool:
     function of the call that returns either, or a verdict of `ToolApprovalDecision`. `idempotent` says that running a
     call twice under one idempotency key does what running it once does. `version` stands for the code where its
     source cannot be read.
+
+    `on_error` says what an error does, where the execution policy shall not; `error_message(call, error)` words it for
+    the model. `max_result_chars` bounds what the model is shown of a result, `summary(value)` says what it is shown
+    instead; the whole value is kept either way, and the model reads its address.
     """
 
     name: str
@@ -55,12 +62,19 @@ class Tool:
     idempotent: bool = False
     external: bool = False
     parallel: bool = False
+    on_error: ToolErrorStrategy | str | None = None
+    error_message: ErrorMessage | None = None
+    max_result_chars: int = 0
+    summary: Callable[[Any], Any] | None = None
     version: str = ""
     _arguments: _Arguments = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidAgentError(f"tool {self.name!r} with {self.function!r}", "a function", "pass one")
+        for name in ("error_message", "summary"):
+            if not ((given := getattr(self, name)) is None or callable(given)):
+                raise InvalidAgentError(f"tool {self.name!r} with {name}={given!r}", "a function", "pass one")
         arguments: _Arguments = (
             _Signature(self.name, self.function) if self.parameters is None else _Schema(self.name, self.parameters)
         )
@@ -78,15 +92,19 @@ class Tool:
             idempotent=self.idempotent,
             external=self.external,
             parallel=self.parallel,
+            on_error=self.on_error,  # type: ignore[arg-type]  # a word will do
+            max_result_chars=self.max_result_chars,
         )
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, arguments: Mapping[str, Any], find: Find | None = None) -> dict[str, Any]:
         """The arguments as the function takes them.
+
+        `find` gives the result that an address names; without it an address stays as it is.
 
         Raises:
             InvalidArgumentsError: they do not fit; says where and why.
         """
-        return self._arguments.check(arguments)
+        return self._arguments.check(arguments, find)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were no tool."""
@@ -104,6 +122,10 @@ def tool(
     idempotent: bool = False,
     external: bool = False,
     parallel: bool = False,
+    on_error: ToolErrorStrategy | str | None = None,
+    error_message: ErrorMessage | None = None,
+    max_result_chars: int = 0,
+    summary: Callable[[Any], Any] | None = None,
     version: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -116,6 +138,10 @@ def tool(
     idempotent: bool = False,
     external: bool = False,
     parallel: bool = False,
+    on_error: ToolErrorStrategy | str | None = None,
+    error_message: ErrorMessage | None = None,
+    max_result_chars: int = 0,
+    summary: Callable[[Any], Any] | None = None,
     version: str = "",
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, plain or async: `@tool` or `@tool(approval=True)`.
@@ -133,6 +159,10 @@ def tool(
             idempotent=idempotent,
             external=external,
             parallel=parallel,
+            on_error=on_error,
+            error_message=error_message,
+            max_result_chars=max_result_chars,
+            summary=summary,
             version=version,
         )
 
@@ -156,14 +186,22 @@ def to_text(value: Any) -> str:
         return f"<{type(value).__name__} without a text: {type(error).__name__}>"
 
 
+def is_table(value: Any) -> bool:
+    """Whether a value prints itself as a table does: its text is only a look at it."""
+    try:
+        shape = getattr(value, "shape", None)
+        return isinstance(shape, tuple) and bool(shape) and (hasattr(value, "columns") or hasattr(value, "index"))
+    except Exception:  # a foreign object may fail at being looked at
+        return False
+
+
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return well_formed(str.__str__(value))
-    if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
-        if hasattr(value, "columns") or hasattr(value, "index"):
-            return well_formed(f"{type(value).__name__} of {' x '.join(map(str, shape))}\n{value}")
-        if callable(listed := getattr(value, "tolist", None)):
-            value = listed()
+    if is_table(value):
+        return well_formed(f"{type(value).__name__} of {' x '.join(map(str, value.shape))}\n{value}")
+    if getattr(value, "shape", None) and callable(listed := getattr(value, "tolist", None)):
+        value = listed()
     return json.dumps(freeze(value), ensure_ascii=False)
 
 
@@ -195,9 +233,9 @@ class _Signature:
         }
         return schema
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, arguments: Mapping[str, Any], find: Find | None = None) -> dict[str, Any]:
         try:
-            model = self._model.model_validate(thawed(arguments))
+            model = self._model.model_validate(thawed(arguments), context=find)
         except ValidationError as error:
             raise InvalidArgumentsError(_listed(error), _faults(error)) from None
         return {self._names[name]: getattr(model, name) for name in self._names if name in model.model_fields_set}
@@ -241,7 +279,7 @@ class _Schema:
     def schema(self) -> dict[str, Any]:
         return dict(self._schema)
 
-    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, arguments: Mapping[str, Any], find: Find | None = None) -> dict[str, Any]:
         plain: dict[str, Any] = thawed(arguments)
         if errors := sorted(self._validator.iter_errors(plain), key=lambda error: error.json_path):
             told = "; ".join(f"{error.json_path}: {error.message}" for error in errors[:10])

@@ -40,6 +40,7 @@ _JOURNAL = {"id": _INT, "turn_id": _TEXT, "version": _INT, "state": _TEXT, "even
 _MESSAGES = {"id": _INT, "hash": _TEXT, "body": _TEXT}
 _TURN_MESSAGES = {"id": _INT, "turn_id": _TEXT, "position": _INT, "hash": _TEXT, "step": _INT}
 _CONVERSATIONS = {"id": _INT, "conversation_id": _TEXT, "position": _INT, "turn_id": _TEXT, "hash": _TEXT}
+_RESULTS = {"tool_call_id": _TEXT, "turn_id": _TEXT, "media_type": _TEXT, "body": pa.binary()}
 _HEADS = {"turn_id": _TEXT, "reserved": _INT, "cancel_requested": _FLAG}
 
 DERIVED = ("steps", "model_calls", "suspensions", "tool_calls", "turns")
@@ -95,6 +96,7 @@ def _take(cursor: Cursor, rows: Unfolded, newest: int) -> int:
         ("messages", _MESSAGES, rows.messages),
         ("turn_messages", _TURN_MESSAGES, rows.turn_messages),
         ("conversation_messages", _CONVERSATIONS, rows.conversation_messages),
+        ("results", _RESULTS, rows.results),
     ):
         if taken:
             with _lent(cursor, f"live_{name}", columns, taken):

@@ -13,6 +13,7 @@ from ..core.frozen import changed
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Answer, Turn
+from ..core.values import PackedValue
 from ..runtime.ports import StoredTurn
 from .archive import Archive, sql
 from .codec import decode_answer, decode_events, decode_message, decode_turn
@@ -121,6 +122,12 @@ def said(archive: Archive, conversation_id: str, before: int | None = None) -> l
     """What the archive has of a conversation, in order, up to a position: position, turn, message."""
     rows = archive.rows(sql("read_conversation"), {"conversation": conversation_id, "before": before})
     return [(row[0], row[1], decode_message(_text(row[2:]))) for row in rows]
+
+
+def result(archive: Archive, call_id: str) -> PackedValue | None:
+    """The whole value that a call returned, if it was kept."""
+    rows = archive.rows("select media_type, body from kept_results where tool_call_id = $call", {"call": call_id})
+    return PackedValue(*rows[0]) if rows else None
 
 
 def length_of(archive: Archive, conversation_id: str) -> int:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -29,6 +30,7 @@ from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
+from ..core.values import PackedValue
 from ..runtime.ports import StoredTurn
 from . import history
 from .agents import keep_agent
@@ -37,6 +39,7 @@ from .fold import Fold, FoldFailure, fold
 from .lock import LabLock
 from .sqlite import SqliteStore
 from .sqlite_file import Durability
+from .values import pack, unpack
 
 _log = logging.getLogger(__name__)
 
@@ -91,13 +94,21 @@ class LabStore:
         archived = {stored.turn.id: stored for stored in history.find(self._archive, ended)} if ended else {}
         return sorted((archived | live).values(), key=lambda stored: stored.turn.identity.created_at)
 
-    def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
+    def commit(
+        self,
+        turn: Turn,
+        events: Sequence[AgentEvent],
+        *,
+        expected: int,
+        reserved: int,
+        results: Sequence[tuple[str, PackedValue]] = (),
+    ) -> None:
         try:
-            self._record.commit(turn, events, expected=expected, reserved=reserved)
+            self._record.commit(turn, events, expected=expected, reserved=reserved, results=results)
         except VersionConflictError as conflict:
             if conflict.found is not None or not self._recall(turn.id):
                 raise
-            self._record.commit(turn, events, expected=expected, reserved=reserved)
+            self._record.commit(turn, events, expected=expected, reserved=reserved, results=results)
         self._fold.tell()
 
     def append(self, turn_id: str, events: Sequence[AgentEvent], *, reserved: int) -> None:
@@ -142,6 +153,15 @@ class LabStore:
     def remember(self, conversation_id: str, messages: Sequence[Message]) -> None:
         self._record.remember(conversation_id, messages)
         self._fold.tell()
+
+    def result(self, call_id: str) -> PackedValue | None:
+        return self._record.result(call_id) or history.result(self._archive, call_id)
+
+    def pack(self, value: Any) -> PackedValue | None:
+        return pack(value)
+
+    def unpack(self, packed: PackedValue) -> Any:
+        return unpack(packed)
 
     # -- the archive ---------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,16 @@ Rule 2: one lock guards everything, and nothing slow happens under it.
 from bisect import bisect_right
 from collections.abc import Sequence
 from threading import Lock
+from typing import Any
 
 from ..core.errors import ConversationBusyError, StoreError, TurnNotFoundError, VersionConflictError
 from ..core.events import AgentEvent
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
+from ..core.values import PackedValue
 from ..runtime.ports import StoredTurn
+from .values import pack, unpack
 
 
 class _Record:
@@ -48,6 +51,7 @@ class MemoryStore:
         self._lock = Lock()
         self._closed = False
         self._records: dict[str, _Record] = {}
+        self._results: dict[str, PackedValue] = {}  # call -> the whole value that it returned
         self._active: dict[str, str] = {}  # conversation -> the one turn of it that has not ended
         self._conversations: dict[str, list[tuple[str | None, Message]]] = {}
 
@@ -57,7 +61,15 @@ class MemoryStore:
             record = self._records.get(turn_id)
             return record.stored() if record else None
 
-    def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
+    def commit(
+        self,
+        turn: Turn,
+        events: Sequence[AgentEvent],
+        *,
+        expected: int,
+        reserved: int,
+        results: Sequence[tuple[str, PackedValue]] = (),
+    ) -> None:
         with self._lock:
             self._check_open()
             record = self._records.get(turn.id)
@@ -70,6 +82,7 @@ class MemoryStore:
                 self._project(conversation_id, turn)
             record.turn = turn
             record.add(events, reserved)
+            self._results.update(results)
 
     def append(self, turn_id: str, events: Sequence[AgentEvent], *, reserved: int) -> None:
         with self._lock:
@@ -116,6 +129,16 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             self._conversations.setdefault(conversation_id, []).extend((None, message) for message in messages)
+
+    def result(self, call_id: str) -> PackedValue | None:
+        self._check_open()
+        return self._results.get(call_id)
+
+    def pack(self, value: Any) -> PackedValue | None:
+        return pack(value)
+
+    def unpack(self, packed: PackedValue) -> Any:
+        return unpack(packed)
 
     def close(self) -> None:
         self._closed = True

@@ -19,6 +19,7 @@ from ..core.frozen import changed
 from ..core.machine import AgentStatus
 from ..core.messages import Message
 from ..core.turn import Turn
+from ..core.values import PackedValue
 from ..runtime.ports import StoredTurn
 from .codec import (
     Body,
@@ -34,6 +35,7 @@ from .codec import (
 from .shapes import microseconds
 from .sqlite_file import Durability, SqliteFile
 from .unfolded import FoldCursor, Unfolded, read_unfolded
+from .values import pack, unpack
 
 _HERE = Path(__file__).parent
 _MIGRATIONS = tuple((_HERE / f"sqlite_schema_{version}.sql").read_text("utf-8") for version in (1, 2))
@@ -85,7 +87,15 @@ class SqliteStore:
             rows = _turns(connection, "find", json.dumps([str(status) for status in statuses]))
         return [_stored(*row) for row in rows]
 
-    def commit(self, turn: Turn, events: Sequence[AgentEvent], *, expected: int, reserved: int) -> None:
+    def commit(
+        self,
+        turn: Turn,
+        events: Sequence[AgentEvent],
+        *,
+        expected: int,
+        reserved: int,
+        results: Sequence[tuple[str, PackedValue]] = (),
+    ) -> None:
         turn_id, identity, status = turn.id, turn.identity, turn.status
         state, instructions = encode_turn(_without_answers(turn))
         told, last = encode_events(events), events[-1].sequence if events else 0
@@ -121,6 +131,9 @@ class SqliteStore:
                 connection.executemany(_SQL["add_turn_message"], places)
             if answers:
                 connection.executemany(_SQL["add_answer"], answers)
+            if results:
+                whole = [(call_id, row, turn_id, value.media_type, value.data) for call_id, value in results]
+                connection.executemany(_SQL["keep_result"], whole)
             if ended and conversation is not None and not (found and found[1]):
                 said = count - identity.attached
                 length = _lengthen(connection, conversation, elsewhere, said)
@@ -187,6 +200,17 @@ class SqliteStore:
 
         self._file.write(save)
 
+    def result(self, call_id: str) -> PackedValue | None:
+        with self._file.read() as connection:
+            found = connection.execute(_SQL["result"], (call_id,)).fetchone()
+        return PackedValue(*found) if found else None
+
+    def pack(self, value: Any) -> PackedValue | None:
+        return pack(value)
+
+    def unpack(self, packed: PackedValue) -> Any:
+        return unpack(packed)
+
     def close(self) -> None:
         self._file.close()
 
@@ -216,6 +240,7 @@ class SqliteStore:
         def drop(connection: sqlite3.Connection) -> None:
             connection.execute(_SQL["forget_turn_messages"], (before.journal, cursor.journal, cursor.turn_messages))
             connection.execute(_SQL["forget_answers"], (before.journal, cursor.journal))
+            connection.execute(_SQL["forget_results"], (cursor.journal,))
             connection.execute(_SQL["forget_heads"], (before.journal, cursor.journal))
             connection.execute(_SQL["forget_journal"], (cursor.journal,))
             connection.execute(_SQL["forget_conversations"], (cursor.conversation_messages,))

@@ -43,6 +43,12 @@ insert into turn_messages(turn_id, position, hash, step) values (?, ?, ?, ?)
 -- name: add_answer
 insert into turn_answers values (?, ?, ?)
 
+-- name: keep_result
+insert or replace into kept_results values (?, ?, ?, ?, ?)
+
+-- name: result
+select media_type, body from kept_results where tool_call_id = ?
+
 -- name: answer_count
 select count(*) from turn_answers where turn_id = ?
 
@@ -104,6 +110,9 @@ select id, conversation_id, position, turn_id, hash from conversation_messages w
 -- name: journal_after
 select id, turn_id, version, state, events from journal where id > ? order by id limit ?
 
+-- name: results_of
+select tool_call_id, turn_id, media_type, body from kept_results where journal > ?1 and journal <= ?2 order by journal
+
 -- name: heads_of
 select heads.turn_id, heads.version, status, conversation_id, agent_id, agent_version, state, message_count, reserved,
        logged, cancel_requested, created_at, changed
@@ -120,6 +129,9 @@ delete from turn_messages where id <= ?3 and turn_id in (
 delete from turn_answers where turn_id in (
     select turn_id from journal join heads using (turn_id) where id > ?1 and id <= ?2 and ended = 1 and changed <= ?2
 )
+
+-- name: forget_results
+delete from kept_results where journal <= ?
 
 -- name: forget_heads
 delete from heads

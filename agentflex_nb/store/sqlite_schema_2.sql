@@ -5,3 +5,13 @@ create table turn_answers(
     body text not null,
     primary key(turn_id, position)
 ) without rowid;
+
+-- The whole value that a tool returned, where the model was shown less. Bytes, so that a table is not made text.
+create table kept_results(
+    tool_call_id text primary key,
+    journal integer not null,             -- the row that was written with it
+    turn_id text not null,
+    media_type text not null,
+    body blob not null
+) without rowid;
+create index kept_results_in_order on kept_results(journal);

@@ -37,6 +37,8 @@ class Unfolded:
     included, if the store was told (`length_of`)."""
     journal: list[Row] = field(default_factory=list)
     """(id, turn_id, version, state, events); version and state are None where only events were saved."""
+    results: list[Row] = field(default_factory=list)
+    """(tool_call_id, turn_id, media_type, body): the whole values that were saved with these journal rows."""
     heads: list[Row] = field(default_factory=list)
     """(turn_id, version, status, conversation_id, agent_id, agent_version, state, message_count, reserved, logged,
     cancel_requested, created_at, changed): the turns of these journal rows, as they stand after them."""
@@ -61,5 +63,6 @@ def read_unfolded(
             found.complete = False
             if table != "journal":
                 return found  # what points at the rest of this table must wait for it
+    found.results = connection.execute(sql["results_of"], (cursor.journal, found.cursor.journal)).fetchall()
     found.heads = connection.execute(sql["heads_of"], (cursor.journal, found.cursor.journal)).fetchall()
     return found

@@ -104,7 +104,9 @@ class Tale:
         self.unsaved += result.events
         if result.commits:
             now = self.turn.version - 1
-            self.store.commit(self.turn, self.unsaved, expected=now, reserved=self.turn.sequence + 100)
+            self.store.commit(
+                self.turn, self.unsaved, expected=now, reserved=self.turn.sequence + 100, results=result.kept
+            )
             self.events += self.unsaved
             self.unsaved = []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentflex_nb.core.advance import advance, open_turn, pick_up
 from agentflex_nb.core.agent import AgentDefinition, AgentExecutionPolicy, ToolDefinition, ToolErrorStrategy
-from agentflex_nb.core.effects import CallModel, CheckCalls, Effect, RunTool
+from agentflex_nb.core.effects import CallModel, CheckCalls, Effect, OfferTools, RunTool
 from agentflex_nb.core.errors import ErrorSummary
 from agentflex_nb.core.events import AgentEvent
 from agentflex_nb.core.forms import AgentForm
@@ -30,6 +30,7 @@ from agentflex_nb.core.inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
 )
 from agentflex_nb.core.messages import Message, Role, ToolCall, Usage, assistant, user
 from agentflex_nb.core.turn import Question, Turn, TurnIdentity
@@ -70,6 +71,9 @@ MARKET = replace(
         ToolDefinition(name="scan", description="Scan.", parameters=freeze({"type": "object"}), parallel=True),
     ),
 )
+# the market, whose code says before each call of the model what is offered; EXTRA is no part of it
+FAIR = replace(MARKET, dynamic=True)
+EXTRA = ToolDefinition(name="extra", description="Of another's.", parameters=freeze({"type": "object"}), guarded=True)
 LENIENT = AgentExecutionPolicy(tool_errors=ToolErrorStrategy.RETURN_ERROR_TO_MODEL)
 
 ALLOW = ALLOWED
@@ -230,6 +234,16 @@ def fails(kind: str = "RateLimitError", retry_after: float | None = None, tokens
     return ModelFailed(error=error, usage=Usage(input_tokens=tokens))
 
 
+def offers(*resolved: ToolDefinition, hidden: tuple[str, ...] = ()) -> Callable[[Played], ToolsOffered]:
+    """The agent's code says what the model is offered."""
+
+    def said(played: Played) -> ToolsOffered:
+        assert isinstance(played.effect, OfferTools)
+        return ToolsOffered(hidden=frozenset(hidden), resolved=resolved)
+
+    return said
+
+
 def judge(*verdicts: Verdict) -> Callable[[Played], CallsChecked]:
     """The agent's code says this of the calls that it is asked about, in their order; ALLOW of the rest."""
 
@@ -247,8 +261,8 @@ def _running(played: Played) -> str:
     return played.effect.call.id
 
 
-def returns(content: str = "done") -> Callable[[Played], ToolReturned]:
-    return lambda played: ToolReturned(_running(played), content)
+def returns(content: str = "done", **value: Any) -> Callable[[Played], ToolReturned]:
+    return lambda played: ToolReturned(_running(played), content, **value)
 
 
 def raises(message: str = "boom") -> Callable[[Played], ToolFailed]:

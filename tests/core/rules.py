@@ -36,6 +36,7 @@ def hold_for_advance(before: Turn, result: Advance) -> None:
         assert after.suspension is before.suspension
     else:
         assert (after.identity, after.migrations) == (before.identity, before.migrations)
+    assert result.commits or not result.kept, "a whole result is saved with its text"
     assert after.messages[: len(before.messages)] == before.messages, "a history only grows"
     assert after.answers[: len(before.answers)] == before.answers
 
@@ -98,6 +99,7 @@ def _the_state_is_whole(turn: Turn) -> None:
         assert accepted(turn.messages)
     if turn.phase is AgentPhase.MODEL:
         assert not turn.pending
+    assert turn.step_open or {tool.name for tool in turn.resolved} <= {pending.call.name for pending in turn.pending}
     call_ids = [call.id for message in turn.messages for call in message.tool_calls]
     assert len(call_ids) == len({*call_ids})
 

@@ -76,12 +76,8 @@ def test_a_model_is_offered_the_tools_and_the_way_to_the_forms():
 def test_code_judges_the_guarded_tools_or_with_a_policy_all():
     plain, guarded = tool("plain"), tool("guarded", guarded=True)
 
-    assert [agent(tools=(plain, guarded)).judges(name) for name in ("plain", "guarded", "unknown")] == [
-        False,
-        True,
-        False,
-    ]
-    assert agent(tools=(plain,), guarded=True).judges("plain")
+    assert [agent(tools=(plain, guarded)).judges(asked) for asked in (plain, guarded, None)] == [False, True, False]
+    assert agent(tools=(plain,), guarded=True).judges(plain)
 
 
 def test_a_definition_does_not_change_with_what_it_was_made_of():
@@ -93,3 +89,14 @@ def test_a_definition_does_not_change_with_what_it_was_made_of():
 
     assert kept.parameters == {"type": "object", "properties": {}}
     assert made.spec.name == "add"
+
+
+@pytest.mark.parametrize("wrong", [{"on_error": "SHRUG"}, {"max_result_chars": -1}, {"max_result_chars": 2.5}])
+def test_a_tool_whose_error_or_result_has_no_known_fate_is_refused(wrong):
+    """T8, T14"""
+    with pytest.raises(InvalidAgentError, match=next(iter(wrong))):
+        tool("add", **wrong)
+
+
+def test_the_word_for_what_an_error_does_will_do():
+    assert tool("add", on_error="FAIL_TURN").on_error is ToolErrorStrategy.FAIL_TURN

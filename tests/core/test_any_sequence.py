@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentflex_nb.core.agent import AgentBudget, AgentRetryPolicy
-from agentflex_nb.core.effects import CallModel, CheckCalls, RunTool
+from agentflex_nb.core.effects import CallModel, CheckCalls, OfferTools, RunTool
 from agentflex_nb.core.errors import AgentFlexError, ErrorSummary
 from agentflex_nb.core.frozen import freeze
 from agentflex_nb.core.inputs import (
@@ -36,6 +36,7 @@ from agentflex_nb.core.inputs import (
     ToolFailed,
     ToolProgressed,
     ToolReturned,
+    ToolsOffered,
 )
 from agentflex_nb.core.machine import AgentStatus, SuspensionType
 from agentflex_nb.core.questions import OUTCOME_UNKNOWN
@@ -46,6 +47,8 @@ from .play import (
     ALLOW,
     ASK,
     DENY,
+    EXTRA,
+    FAIR,
     FORM,
     GO,
     INVALID,
@@ -77,6 +80,7 @@ CALLS = [
     wants("ship"),
     wants("export"),
     wants("scan"),
+    wants("extra"),
 ]
 STRAY_IDS = ["t1.1.0", "t1.1.1", "t1.2.0", "t9.1.0", "t1.ask.1", ""]
 
@@ -114,6 +118,7 @@ STRAYS: list[Callable[[str, str], Input]] = [
     lambda id, ask: ToolFailed(id, SLOW, "Error"),
     lambda id, ask: ModelRetried(error=SLOW),
     lambda id, ask: Migrate(agent_version=ask, definition_hash=id, instructions=id),
+    lambda id, ask: ToolsOffered(resolved=(EXTRA,)),
 ]
 ENDING = 6
 
@@ -135,9 +140,8 @@ class Stray:
     id: int
 
 
-wanted = st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 9, 9]), min_size=1, max_size=4).map(
-    tuple
-)
+WANTED = [0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 9, 9, 10]  # places in CALLS, some more likely than others
+wanted = st.lists(st.sampled_from(WANTED), min_size=1, max_size=4).map(tuple)
 verdicts = st.lists(st.sampled_from(range(len(VERDICTS))), min_size=4, max_size=4).map(tuple)
 onward = st.builds(Onward, choice=st.integers(0, 15), wanted=wanted, verdicts=verdicts)
 answer = st.builds(Onward, choice=st.integers(0, 15))
@@ -164,10 +168,10 @@ profile = settings(
 
 
 @profile
-@given(calm | wild, policies, st.booleans())
-def test_a_turn_stays_whole_whatever_is_said_to_it(said: list[Any], policy: Any, streaming: bool):
+@given(calm | wild, policies, st.booleans(), st.sampled_from([MARKET, FAIR]))
+def test_a_turn_stays_whole_whatever_is_said_to_it(said: list[Any], policy: Any, streaming: bool, agent: Any):
     """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3"""
-    played = opened(agent=MARKET, policy=policy, streaming=streaming)
+    played = opened(agent=agent, policy=policy, streaming=streaming)
 
     crashed = False
     for move in said:
@@ -207,6 +211,9 @@ def _onward(played: Played, move: Onward) -> Input:
         return GO
     started = [pending.call.id for pending in turn.pending if pending.started]
     match played.effects[0]:
+        case OfferTools():
+            hidden = frozenset({"look"} if move.choice % 2 else ())
+            return ToolsOffered(hidden=hidden, resolved=(EXTRA,) if move.choice % 3 else ())
         case CallModel():
             return breaks() if move.choice == 15 else ModelFailed(error=SLOW) if move.choice > 12 else _reply(move)
         case CheckCalls(calls):

@@ -609,3 +609,18 @@ def test_a_failure_of_one_lets_the_others_finish_and_then_ends_the_turn():
 
     assert (played.turn.status, played.turn.error) == (AgentStatus.FAILED, error)
     assert results(played) == {"t1.1.0": "Error: boom", "t1.1.1": "second"}
+
+
+@pytest.mark.parametrize("policy", list(ToolErrorStrategy))
+@pytest.mark.parametrize("own", [None, *ToolErrorStrategy])
+def test_what_an_error_does_is_the_tools_to_say_and_else_the_policys(policy, own):
+    """T8: the call keeps its id."""
+    tools = tuple(replace(tool, on_error=own) for tool in SHOP.tools)
+    played = play(
+        GO, calls(wants("look")), judge(), raises("boom"),
+        agent=replace(SHOP, tools=tools), policy=with_policy(tool_errors=policy),
+    )  # fmt: skip
+
+    fails = (own or policy) is ToolErrorStrategy.FAIL_TURN
+    assert (played.turn.status is AgentStatus.FAILED) is fails
+    assert results(played)["t1.1.0"] == "Error: ValueError: boom"

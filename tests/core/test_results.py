@@ -2,7 +2,9 @@
 
 import pytest
 
+from agentflex_nb.core.advance import advance
 from agentflex_nb.core.inputs import Cancel, Interrupt
+from agentflex_nb.core.values import PackedValue
 
 from .play import GO, MARKET, Crash, calls, judge, play, results, returns, supply, wants
 
@@ -16,6 +18,19 @@ def test_an_event_carries_the_beginning_of_a_long_result_and_its_length():
     told = played.last("TOOL_COMPLETED")
     assert (told["result"], told["result_chars"]) == ("x" * 2_000, 5_000)
     assert results(played)["t1.1.0"] == "x" * 5_000
+
+
+def test_a_whole_value_is_saved_in_the_commit_that_has_its_text():
+    """T14, P5"""
+    kept = PackedValue("application/json", b"[1, 2]")
+    before = play(GO, calls(wants("look")), judge())
+
+    said = returns("[1 …", value_type="list", kept=kept)(before)
+    result = advance(before.definition, before.turn, said, before.now())
+
+    told = next(event.data for event in result.events if event.type == "TOOL_COMPLETED")
+    assert (result.commits, result.kept) == (True, (("t1.1.0", kept),))
+    assert (told["value_type"], told["kept"], told["kept_bytes"]) == ("list", "application/json", 6)
 
 
 @pytest.mark.parametrize(

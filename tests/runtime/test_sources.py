@@ -28,7 +28,7 @@ class Quiet(AgentMiddleware):
 
 
 def test_tools_their_approvals_policies_and_middlewares_are_all_there():
-    found = sources([refund], judge, [Quiet()])
+    found = sources([refund], {"approval policy": judge}, [Quiet()])
 
     assert [(source.part, source.role, source.name) for source in found] == [
         ("tool refund", "source", "refund"),
@@ -44,7 +44,7 @@ def test_tools_their_approvals_policies_and_middlewares_are_all_there():
 
 
 def test_a_version_stands_for_code_and_the_text_is_kept_all_the_same():
-    [source] = sources([tool(version="7")(judge.__get__(object()))], None, [])
+    [source] = sources([tool(version="7")(judge.__get__(object()))], {}, [])
 
     assert source.code == "7"
     assert source.text.startswith("def judge(")
@@ -53,8 +53,8 @@ def test_a_version_stands_for_code_and_the_text_is_kept_all_the_same():
 def test_code_that_cannot_be_read_counts_as_the_same_everywhere_unless_that_is_refused():
     part = Tool(name="p", description="", function=functools.partial(judge), parameters={})
 
-    [source] = sources([part], None, [])
+    [source] = sources([part], {}, [])
 
     assert (source.code, source.text, source.name) == (UNREADABLE, "", "partial")
     with pytest.raises(InvalidAgentError, match="tool 'p'"):
-        sources([part], None, [], strict=True)
+        sources([part], {}, [], strict=True)

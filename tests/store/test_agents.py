@@ -53,6 +53,8 @@ def test_a_version_is_written_down_with_its_tools_limits_and_code(archive):
             "idempotent": False,
             "external": True,
             "parallel": False,
+            "on_error": None,
+            "max_result_chars": 0,
         }
     ]
     limits = json.loads(policy)

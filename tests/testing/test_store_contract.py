@@ -11,22 +11,22 @@ from agentflex_nb.testing.store_contract import StoreContract
 
 
 class LastSaverWins(MemoryStore):
-    def commit(self, turn, events, *, expected, reserved):
+    def commit(self, turn, events, *, expected, reserved, results=()):
         stored = self.load(turn.id)
-        super().commit(turn, events, expected=stored.turn.version if stored else -1, reserved=reserved)
+        super().commit(turn, events, expected=stored.turn.version if stored else -1, reserved=reserved, results=results)
 
 
 class WritesBeforeItLooks(MemoryStore):
-    def commit(self, turn, events, *, expected, reserved):
+    def commit(self, turn, events, *, expected, reserved, results=()):
         if turn.id in self._records:
             self._records[turn.id].add(events, reserved)
             events = ()
-        super().commit(turn, events, expected=expected, reserved=reserved)
+        super().commit(turn, events, expected=expected, reserved=reserved, results=results)
 
 
 class ForgetsTheFlag(MemoryStore):
-    def commit(self, turn, events, *, expected, reserved):
-        super().commit(turn, events, expected=expected, reserved=reserved)
+    def commit(self, turn, events, *, expected, reserved, results=()):
+        super().commit(turn, events, expected=expected, reserved=reserved, results=results)
         self._records[turn.id].cancel_requested = False
 
 
@@ -53,14 +53,14 @@ class CountsAfterWrongly(MemoryStore):
 
 
 class AdmitsASecondTurn(MemoryStore):
-    def commit(self, turn, events, *, expected, reserved):
+    def commit(self, turn, events, *, expected, reserved, results=()):
         self._active.clear()
-        super().commit(turn, events, expected=expected, reserved=reserved)
+        super().commit(turn, events, expected=expected, reserved=reserved, results=results)
 
 
 class ProjectsEverySave(MemoryStore):
-    def commit(self, turn, events, *, expected, reserved):
-        super().commit(turn, events, expected=expected, reserved=reserved)
+    def commit(self, turn, events, *, expected, reserved, results=()):
+        super().commit(turn, events, expected=expected, reserved=reserved, results=results)
         self.remember(turn.identity.conversation_id or "", turn.own_messages)
 
 

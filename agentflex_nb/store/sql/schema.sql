@@ -212,6 +212,15 @@ create table tool_calls (
     error_code varchar
 );
 
+-- The whole value that a tool returned, where the model was shown less; lab.result(tool_call_id) reads it.
+create table kept_results (
+    turn_id varchar not null,
+    tool_call_id varchar not null,
+    media_type varchar not null,
+    bytes bigint not null,
+    body blob not null
+);
+
 -- One question, once each time it is asked; under the version that asked it.
 create table suspensions (
     turn_id varchar not null,

@@ -11,3 +11,11 @@ update suspensions set tool_call_id = question_id where tool_name is not null;
 alter table agent_versions add column sources json;
 update agent_versions set fingerprint = '';
 alter table turns add column migrated_from varchar;
+-- Nothing was kept of a result beyond its text.
+create table kept_results (
+    turn_id varchar not null,
+    tool_call_id varchar not null,
+    media_type varchar not null,
+    bytes bigint not null,
+    body blob not null
+);
