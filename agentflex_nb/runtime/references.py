@@ -23,6 +23,8 @@ class _Address:
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
         kind = get_origin(source) or source
+        kind = kind if isinstance(kind, type) and kind is not Any else object
+        isinstance(None, kind)  # a protocol that cannot be asked for is refused here, where the tool is made
 
         def found(address: str, info: ValidationInfo) -> Any:
             if info.context is None:
@@ -31,7 +33,7 @@ class _Address:
                 value = info.context(address)
             except ResultNotFoundError as error:
                 raise PydanticCustomError("result", "{error}", {"error": str(error)}) from None
-            if isinstance(kind, type) and not isinstance(value, kind):
+            if not isinstance(value, kind):
                 met = {"address": address, "met": type(value).__name__, "expected": kind.__name__}
                 raise PydanticCustomError("result", "{address} is a {met}, not a {expected}", met)
             return value

@@ -41,6 +41,11 @@ class RecentValues:
             if len(self._values) > self._most:
                 self._values.popitem(last=False)
 
+    def clear(self) -> None:
+        """Let go of all of them."""
+        with self._lock:
+            self._values.clear()
+
     def get(self, call_id: str) -> tuple[Any] | None:
         """The value, in a tuple of its own: it may be None itself."""
         with self._lock:

@@ -16,6 +16,7 @@ from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.handle import AgentTurn
 from agentflex_nb.runtime.ports import AgentTurnStore
+from agentflex_nb.runtime.registry import registry_of
 from agentflex_nb.runtime.runner import AgentRunner, AgentTurnOptions
 from agentflex_nb.store.memory import MemoryStore
 from agentflex_nb.store.sqlite import SqliteStore
@@ -70,6 +71,10 @@ class Desk:
         """The name of a new conversation."""
         self.conversations += 1
         return f"c{self.conversations}"
+
+    def forget_values(self) -> None:
+        """As a new kernel: what tools returned is no longer at hand as objects."""
+        registry_of(self.store).recent.clear()
 
     def log(self, turn: AgentTurn) -> list[str]:
         """The types of the turn's events, as they are saved."""

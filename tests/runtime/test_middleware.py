@@ -1,4 +1,4 @@
-"""Middlewares around steps, model calls and tool calls: T1 to T4, K35."""
+"""Middlewares around steps, models and tools; interceptors; what is told of an error: T1 to T4, T8, T15, K35."""
 
 import asyncio
 from dataclasses import replace
@@ -11,6 +11,7 @@ from agentflex_nb.core.inputs import ModelReplied
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.messages import assistant, user
 from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.groups import ToolGroup
 from agentflex_nb.runtime.middleware import AgentMiddleware, chain
 from agentflex_nb.runtime.tools import tool
 
@@ -248,3 +249,163 @@ def test_only_methods_that_are_overridden_are_called():
         return value
 
     assert chain([AgentMiddleware(), Forgetful()], "around_tool", inner) is inner
+
+
+# -- interceptors ------------------------------------------------------------------------------------------------------
+
+
+def noting(name, notes):
+    def around(call, proceed):
+        notes.append(f"{name} before {dict(call.arguments)}")
+        try:
+            return proceed(call)
+        finally:
+            notes.append(f"{name} after")
+
+    return around
+
+
+def test_interceptors_run_inside_the_middlewares_in_their_order_around_the_function(desk):
+    """T15: those of the agent around those of the group."""
+    notes = []
+
+    class Outer(AgentMiddleware):
+        def around_tool(self, call, proceed):
+            return noting("middleware", notes)(call, proceed)
+
+    @tool
+    def act(what: str) -> str:
+        """Act."""
+        notes.append(f"act {what}")
+        return what
+
+    group = ToolGroup("acts", [act], interceptors=[noting("group", notes)])
+    agents = [noting("first", notes), noting("second", notes)]
+    desk.run(call("act", what="x"), "Done.", tool_groups=[group], interceptors=agents, middlewares=[Outer()])
+
+    before = [f"{name} before {{'what': 'x'}}" for name in ("middleware", "first", "second", "group")]
+    assert notes == [*before, "act x", "group after", "second after", "first after", "middleware after"]
+
+
+def test_the_interceptors_of_a_group_are_for_its_tools_only(desk):
+    notes = []
+    group = ToolGroup("acts", [tool(name="act")(lambda: "acted")], interceptors=[noting("group", notes)])
+    desk.run([call("look"), call("act")], "Done.", tools=[look], tool_groups=[group])
+
+    assert notes == ["group before {}", "group after"]
+
+
+def test_an_interceptor_may_change_arguments_and_result_and_answer_for_the_function(desk):
+    """T15: the result is still a Python value; changed arguments are validated."""
+
+    def doubled(call, proceed):
+        if call.arguments["n"] > 100:
+            return {"too": "large"}
+        return proceed(replace(call, arguments={"n": call.arguments["n"] * 2})) + 1
+
+    @tool
+    def act(n: int) -> int:
+        """Act."""
+        return n
+
+    asks = [call("act", n=5), call("act", n=1_000)]
+    turn = desk.run(asks, "Done.", tools=[act], interceptors=[doubled])
+
+    assert [turn.messages[2].content, turn.messages[3].content] == ["11", '{"too": "large"}']
+    spoilt = desk.run(
+        call("act", n=5), tools=[act], interceptors=[lambda c, go: go(replace(c, arguments={"n": "many"}))]
+    )
+    assert (spoilt.status, spoilt.error.kind) == (AgentStatus.FAILED, "InvalidArgumentsError")
+
+
+def test_an_interceptor_sees_only_arguments_that_fit(desk):
+    """T9, T15: also where a middleware has changed them."""
+    notes = []
+
+    class Spoiling(AgentMiddleware):
+        def around_tool(self, call, proceed):
+            return proceed(replace(call, arguments={"what": [1]}))
+
+    given = {"tools": [look], "interceptors": [noting("i", notes)], "execution_policy": TELL_MODEL}
+    wrong = desk.run(call("look", what=7), "Done.", **given)
+    spoilt = desk.run(call("look"), "Done.", middlewares=[Spoiling()], **given)
+
+    assert notes == []
+    assert "Nothing was run" in wrong.messages[2].content
+    assert spoilt.messages[2].content.startswith("Error: InvalidArgumentsError")
+
+
+def test_around_an_async_function_stands_a_plain_interceptor(desk):
+    @tool
+    async def later() -> str:
+        """Later."""
+        await asyncio.sleep(0)
+        return "came"
+
+    turn = desk.run(call("later"), "Done.", tools=[later], interceptors=[lambda c, proceed: proceed(c).upper()])
+
+    assert turn.messages[2].content == "CAME"
+
+
+def test_an_interceptor_may_call_the_function_again(desk):
+    """T15"""
+    tries = []
+
+    @tool
+    def flaky() -> str:
+        """Flaky."""
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError("busy")
+        return "at last"
+
+    def patient(call, proceed):
+        while True:
+            try:
+                return proceed(call)
+            except OSError:
+                pass
+
+    assert desk.run(call("flaky"), "Done.", tools=[flaky], interceptors=[patient]).messages[2].content == "at last"
+
+
+RAISED = [
+    SystemExit(3), asyncio.CancelledError(), GeneratorExit(), StopIteration(), MemoryError(), RecursionError(),
+    ExceptionGroup("two", [ValueError("a"), OSError("b")]), ValueError("x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_what_an_interceptor_raises_is_the_tools_error(memory_desk, error, after):
+    """K35, T4, T8: told to the model where that is wanted; nothing reaches the caller."""
+
+    def raising(call, proceed):
+        if after:
+            proceed(call)
+        raise error
+
+    given = {"tools": [look], "interceptors": [raising]}
+    failed = memory_desk.run(call("look"), **given)
+    told = memory_desk.run(call("look"), "Done.", execution_policy=TELL_MODEL, **given)
+
+    assert (failed.status, failed.error.kind) == (AgentStatus.FAILED, type(error).__name__)
+    assert (told.output, told.messages[2].content[:7]) == ("Done.", "Error: ")
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_what_a_middleware_raises_around_a_tool_becomes_a_message_where_that_is_wanted(memory_desk, error):
+    """K35, T4"""
+    given = {"tools": [look], "middlewares": [Raising("tool", error)], "execution_policy": TELL_MODEL}
+
+    assert memory_desk.run(call("look"), "Done.", **given).output == "Done."
+
+
+async def coroutine(call, proceed):
+    return proceed(call)
+
+
+@pytest.mark.parametrize("wrong", [coroutine, "log", None])
+def test_what_is_no_interceptor_is_refused_when_the_agent_is_made(memory_desk, wrong):
+    with pytest.raises(InvalidAgentError, match="agent 'shop' with"):
+        memory_desk.agent("x", tools=[look], interceptors=[wrong])

@@ -1,4 +1,4 @@
-"""What user code may do while an effect is performed: K35, K17, E17, X2, T12."""
+"""What user code may do while an effect is performed: K35, K17, E17, X2, T8, T12."""
 
 import asyncio
 import importlib
@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from agentflex_nb.core.agent import AgentExecutionPolicy, ToolErrorStrategy
-from agentflex_nb.core.errors import AgentFlexError, CommandRefusedError, ModelError
+from agentflex_nb.core.errors import AgentFlexError, CommandRefusedError, InvalidAgentError, ModelError
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
-from agentflex_nb.core.messages import Role, Usage
+from agentflex_nb.core.messages import Message, Role, Usage
 from agentflex_nb.core.model import Finish, TextDelta, UsageDelta
 from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.models.scripted import ScriptedModel
+from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.context import AgentToolContext, NoToolContextError
 from agentflex_nb.runtime.forms import AgentForm
 from agentflex_nb.runtime.middleware import AgentMiddleware
@@ -404,3 +405,111 @@ def test_an_async_tool_that_waits_for_its_own_turn_is_refused_not_stuck(memory_d
 
     assert (turn.text, len(told)) == ("Done.", 2)
     assert "cannot wait for it" in told[0]
+
+
+# -- what the model is told of an error --------------------------------------------------------------------------------
+
+
+def boom(**given):
+    @tool(name="act", **given)
+    def act() -> str:
+        """Act."""
+        raise ValueError("boom")
+
+    return act
+
+
+def test_the_tool_says_what_its_error_does_and_how_it_is_told(desk):
+    """T8"""
+    act = boom(on_error="RETURN_ERROR_TO_MODEL", error_message=lambda call, error: f"{call.name} broke: {error}")
+    turn = desk.run(call("act"), "Done.", tools=[act])
+
+    assert turn.output == "Done."
+    assert (turn.messages[2].content, turn.messages[2].tool_call_id) == ("act broke: boom", "t1.1.0")
+    strict = boom(on_error=ToolErrorStrategy.FAIL_TURN)
+    assert desk.run(call("act"), tools=[strict], execution_policy=TELL_MODEL).status is AgentStatus.FAILED
+
+
+def test_the_agents_words_are_for_tools_that_have_none_of_their_own(desk):
+    """T8"""
+    other = tool(name="other", error_message=lambda call, error: "the tool's")(boom().function)
+    given = {"error_message": lambda call, error: "the agent's", "execution_policy": TELL_MODEL}
+    turn = desk.run([call("act"), call("other")], "Done.", tools=[boom(), other], **given)
+
+    assert [message.content for message in turn.messages[2:4]] == ["the agent's", "the tool's"]
+
+
+FOREIGN = Message(role="tool", content="mine, of another call", tool_call_id="somebody's", tool_name="else")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (lambda call, error: "half \ud83d", "half \ufffd"),
+        (lambda call, error: FOREIGN, "mine, of another call"),
+        (lambda call, error: None, "Error: ValueError: boom"),
+        (lambda call, error: "", "Error: ValueError: boom"),
+        (lambda call, error: {"not": "text"}, "Error: ValueError: boom"),
+        (lambda call, error: 1 / 0, "Error: ValueError: boom"),
+        (lambda call: "too few arguments", "Error: ValueError: boom"),
+        (lambda call, error: raise_(SystemExit(2)), "Error: ValueError: boom"),
+        (lambda call, error: raise_(error), "Error: ValueError: boom"),
+    ],
+    ids=["text", "another's message", "nothing", "empty", "no text", "raises", "arity", "exits", "raises it again"],
+)
+def test_whatever_a_message_factory_makes_the_call_keeps_its_id_and_the_error_is_told(desk, said, told):
+    """T8"""
+    turn = desk.run(call("act"), "Done.", tools=[boom(error_message=said)], execution_policy=TELL_MODEL)
+
+    assert turn.output == "Done."
+    assert (turn.messages[2].content, turn.messages[2].tool_call_id) == (told, "t1.1.0")
+    assert desk.events(turn, EventType.TOOL_FAILED)[0].data["error"]["message"] == "boom"
+
+
+def raise_(error):
+    raise error
+
+
+def test_a_message_factory_may_be_async(desk):
+    async def word(call, error):
+        await asyncio.sleep(0)
+        return "worded later"
+
+    turn = desk.run(call("act"), "Done.", tools=[boom(error_message=word)], execution_policy=TELL_MODEL)
+
+    assert turn.messages[2].content == "worded later"
+
+
+def test_the_stop_button_in_a_message_factory_ends_the_turn(memory_desk):
+    """K05"""
+    act = boom(error_message=lambda call, error: raise_(KeyboardInterrupt()))
+    turn = memory_desk.runner.create(memory_desk.agent(call("act"), tools=[act]), "go")
+    with pytest.raises(KeyboardInterrupt):
+        memory_desk.runner.run_until_blocked(turn)
+
+    assert turn.status is AgentStatus.CANCELLED
+
+
+@pytest.mark.parametrize("wrong", [{"error_message": "oops"}, {"summary": 7}, {"on_error": "SHRUG"}])
+def test_a_tool_that_is_not_well_made_is_refused(wrong):
+    with pytest.raises(InvalidAgentError, match=next(iter(wrong))):
+        boom(**wrong)
+    with pytest.raises(InvalidAgentError, match="error_message"):
+        Agent("a", model=ScriptedModel("x"), error_message="oops")
+
+
+def test_what_stands_around_a_tool_makes_a_version():
+    def version(**given):
+        return Agent("a", model=ScriptedModel("x"), tools=[boom(**given.pop("tool", {}))], **given).version
+
+    versions = [
+        version(),
+        version(error_message=lambda call, error: "a"),
+        version(interceptors=[lambda call, proceed: proceed(call)]),
+        version(tool={"error_message": lambda call, error: "a"}),
+        version(tool={"summary": lambda value: "a"}),
+        version(tool={"max_result_chars": 9}),
+        version(tool={"on_error": "FAIL_TURN"}),
+    ]
+
+    assert len(set(versions)) == len(versions)
