@@ -120,7 +120,7 @@ def test_a_tool_that_nobody_resolves_any_more_leaves_the_turn_waiting(desk, midd
     turn = waits(desk)
     version = turn.version
 
-    with pytest.raises((AgentDriftError, InvalidAgentError), match="extra|the new one a new version"):
+    with pytest.raises((AgentDriftError, InvalidAgentError), match=r"extra|the new one a new version"):
         in_another_kernel(desk, *middlewares).restore(turn.id).approve()
 
     assert (turn.refresh().status, turn.version) == (AgentStatus.WAITING_FOR_APPROVAL, version)
