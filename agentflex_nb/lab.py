@@ -26,6 +26,7 @@ from .runtime.interrupts import held
 from .runtime.loader import AgentLoader
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
+from .runtime.streams import AgentStream
 from .store.agents import read_agent
 from .store.lab_store import LabStore
 from .store.sqlite_file import Durability
@@ -132,6 +133,37 @@ class Lab:
             turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
             self._show(turn, input)
             return self.runner.go_on(turn)
+
+    def stream(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """Run a turn in a worker thread, its panel live under this cell, and iterate over its events.
+
+        The stream ends when the turn is done or suspended. Leaving the loop early leaves the turn to its worker.
+        """
+        with held():
+            turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+            self._show(turn, input)
+            return self.runner.follow(turn)
+
+    async def astream(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """`stream`, for a cell that awaits: `async for event in await lab.astream(...)`."""
+        create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
+        turn = await in_worker(create, agent, input)
+        self._show(turn, input)
+        return await self.runner.afollow(turn)
 
     async def arun(
         self,
