@@ -109,9 +109,12 @@ class AgentRunner:
 
     # -- listeners -----------------------------------------------------------------------------------------------------
 
-    def add_event_listener(self, listener: AgentEventListener, key: Any = None) -> "AgentRunner":
-        """Tell it every event. A named function is known by its module and name, so a cell run twice adds it once."""
-        self._publisher.add(listener, key)
+    def add_event_listener(self, listener: AgentEventListener, key: Any = None, *, last: bool = False) -> "AgentRunner":
+        """Tell it every event. A named function is known by its module and name, so a cell run twice adds it once.
+
+        One that comes `last` is told each event after all others.
+        """
+        self._publisher.add(listener, key, last=last)
         return self
 
     def remove_event_listener(self, listener: AgentEventListener, key: Any = None) -> "AgentRunner":

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, Self
 
-from ..core.deltas import Block, block_of, joined
+from ..core.deltas import Joining
 from ..core.events import AgentEvent
 from .handle import AgentTurn
 from .loop import refuse_on_loop
@@ -95,27 +95,6 @@ class AgentStream(Iterator[AgentEvent], AsyncIterator[AgentEvent]):
         self.close()
 
 
-class _Block:
-    """An event that waits; of a model's text, perhaps several as one."""
-
-    __slots__ = ("block", "first", "last", "pieces")
-
-    def __init__(self, event: AgentEvent) -> None:
-        self.first = self.last = event
-        self.block: Block | None = block_of(event)
-        self.pieces: list[str] = []
-
-    def add(self, event: AgentEvent) -> None:
-        if not self.pieces:
-            self.pieces.append(self.first.data["content"])
-        self.pieces.append(event.data["content"])
-        self.last = event
-
-    @property
-    def whole(self) -> AgentEvent:
-        return joined(self.first, self.last, self.pieces) if self.pieces else self.first
-
-
 class _Waiting:
     """What a reader has not taken yet. Events come in from any thread; one reader takes them."""
 
@@ -124,7 +103,7 @@ class _Waiting:
         """The number of the newest event that came in; what is not above it has been here before."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._blocks: deque[_Block] = deque()
+        self._held: deque[Joining] = deque()
         self._alarms: set[Callable[[], None]] = set()
         self._over = self._left = False
         self._error: BaseException | None = None
@@ -135,11 +114,8 @@ class _Waiting:
             if self._left or event.sequence <= self.heard:
                 return
             self.heard = event.sequence
-            last = self._blocks[-1] if len(self._blocks) >= JOINS_BEYOND else None
-            if last is not None and last.block is not None and last.block == block_of(event):
-                last.add(event)
-            else:
-                self._blocks.append(_Block(event))
+            if len(self._held) < JOINS_BEYOND or not self._held[-1].takes(event):
+                self._held.append(Joining(event))
             self._tell()
 
     def end(self, error: BaseException | None) -> bool:
@@ -154,19 +130,19 @@ class _Waiting:
         with self._lock:
             self._left = self._over = True
             self._error = None
-            self._blocks.clear()
+            self._held.clear()
             self._tell()
 
     def take(self) -> AgentEvent | None:
         """The next event; None if there is none yet."""
         with self._lock:
-            return self._blocks.popleft().whole if self._blocks else None
+            return self._held.popleft().whole if self._held else None
 
     def wait_and_take(self) -> AgentEvent | None:
         """The next event, as soon as there is one; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._blocks or self._over)
-            return self._blocks.popleft().whole if self._blocks else None
+            self._changed.wait_for(lambda: self._held or self._over)
+            return self._held.popleft().whole if self._held else None
 
     async def news(self) -> None:
         """Wait until something has come, or for 0.2 s."""
@@ -178,7 +154,7 @@ class _Waiting:
                 loop.call_soon_threadsafe(came.set)
 
         with self._lock:
-            if self._blocks or self._over:
+            if self._held or self._over:
                 return
             self._alarms.add(alarm)
         try:
@@ -192,7 +168,7 @@ class _Waiting:
     def is_over(self) -> bool:
         """Nothing waits, and nothing will come."""
         with self._lock:
-            return self._over and not self._blocks
+            return self._over and not self._held
 
     def raise_once(self) -> None:
         """Raise what the run raised, the first time that this is asked for."""

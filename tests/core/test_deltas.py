@@ -1,7 +1,7 @@
 """Pieces of what a model streams: which belong together, and how they become one."""
 
 from agentflex_nb.core.agent import AgentDefinition
-from agentflex_nb.core.deltas import DELTAS, block_of, joined
+from agentflex_nb.core.deltas import DELTAS, Joining, block_of
 from agentflex_nb.core.frozen import FrozenDict
 from agentflex_nb.core.inputs import DeltaKind, Proceed, Streamed
 from agentflex_nb.testing import play
@@ -34,8 +34,17 @@ def test_joined_pieces_stand_where_the_last_stood_with_the_name_of_the_first():
         Streamed(CALL, '{"amount"', FrozenDict(index=0, name="pay")),
         Streamed(CALL, ": 5}", FrozenDict(index=0, name="")),
     )
+    joining = Joining(first)
 
-    whole = joined(first, last, ['{"amount"', ": 5}"])
+    assert joining.takes(last)
+    assert (joining.whole.sequence, joining.whole.occurred_at) == (last.sequence, last.occurred_at)
+    assert (joining.whole.data["name"], joining.whole.data["content"]) == ("pay", '{"amount": 5}')
 
-    assert (whole.sequence, whole.occurred_at) == (last.sequence, last.occurred_at)
-    assert (whole.data["name"], whole.data["content"]) == ("pay", '{"amount": 5}')
+
+def test_nothing_joins_what_is_no_piece_or_of_another_block():
+    (began, *_) = play(AgentDefinition(id="a", version="1", name="a"), Proceed()).events
+    text, reasoning = pieces(Streamed(TEXT, "a"), Streamed(REASONING, "b"))
+
+    assert not Joining(began).takes(began)
+    assert not Joining(text).takes(reasoning)
+    assert Joining(text).whole is text

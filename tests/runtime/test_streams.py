@@ -237,7 +237,7 @@ def test_a_slow_reader_holds_nobody_up_and_misses_no_word():
     stream = runner.stream(Agent("a", model=chatter(n)), "go")
 
     stream.turn.wait(60)  # the reader sleeps, and the turn is over
-    waiting = len(stream._waiting._blocks)
+    waiting = len(stream._waiting._held)
     events = list(stream)
 
     told = runner.store.events(stream.turn.id)
