@@ -28,6 +28,8 @@ ALTERED = "altered"
 Redactor = str | re.Pattern[str] | Callable[[str], str]
 """A pattern whose matches are hidden, or a function that returns the text as it may be seen."""
 
+_EDGE = 200  # characters left away where a result was cut before a policy saw it: half a secret may stand there
+
 _ALWAYS = frozenset({"status", "phase", "step_count", "max_steps", "tool_call_id"})
 _PROGRESS = _ALWAYS | {"tool_name", "message"}
 _PLACES = _ALWAYS | {
@@ -39,7 +41,6 @@ _RECORDS = {
     "questions": frozenset({"id", "type", "call_id", "code", "expires_at", "form_key", "schema", "when_expired"}),
     "tool_calls": frozenset({"id"}),
 }
-_ERRORS = frozenset({"error", "model_failure"})
 _KINDS = frozenset({"kind", "code", "type"})  # of an error: no words of anybody's
 _TRACES = frozenset({"provider_code", "provider_error_code", "request_id"})  # of an error, beside its message
 _TELL_OF_ERRORS = frozenset({"RETRY", "MODEL"})  # questions whose message quotes what failed
@@ -132,7 +133,7 @@ class DisplayPolicy:
         type = row["type"] if row.get("type") in EventType.__members__ else None
         if not self.shows(str(row.get("turn_id", ""))) or (type and not self._shows_type(EventType(type), False)):
             return None
-        return {name: self._cell(name, value, type) for name, value in row.items()}
+        return {name: HIDDEN if self._hides(name, row) else self._cell(name, row[name], type) for name in row}
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -149,21 +150,20 @@ class DisplayPolicy:
             }
             return FrozenDict({**self._own(own), **ours})
         shown = {name: value if name in _PLACES else self._part(name, value) for name, value in data.items()}
+        if isinstance(data.get("error"), Mapping):
+            shown["error"] = self._error(data["error"])
+        if data.get("suspension_type") == "MODEL":
+            shown["metadata"] = FrozenDict({name: self._error(failure) for name, failure in data["metadata"].items()})
         if not self.errors and data.get("suspension_type") in _TELL_OF_ERRORS:
             shown["message"] = HIDDEN
+        if self.redact and data.get("result_chars", 0) > len(data.get("result", "")):
+            shown["result"] = self.text(data["result"][:-_EDGE])
         return FrozenDict(shown)
 
     def _part(self, name: str, value: Any) -> Any:
-        if name in _ERRORS and isinstance(value, Mapping):
-            return self._error(value)
         if name in _RECORDS and isinstance(value, Sequence):
             return tuple([self._record(record, _RECORDS[name]) for record in value])
-        if isinstance(value, Mapping) and not _ERRORS.isdisjoint(value):
-            errors = {name: self._error(value[name]) for name in _ERRORS if isinstance(value.get(name), Mapping)}
-            return FrozenDict({**self._own(value), **errors})
-        if isinstance(value, Mapping | Sequence):
-            return self._own(value)
-        return value
+        return self._own(value) if isinstance(value, Mapping | Sequence) else value
 
     def _record(self, record: Mapping[str, Any], kept: frozenset[str]) -> FrozenDict:
         shown = {name: value if name in kept else self._part(name, value) for name, value in record.items()}
@@ -210,11 +210,24 @@ class DisplayPolicy:
         malformed = None if call.malformed is None else self.text(call.malformed)
         return replace(call, name=self.text(call.name), arguments=arguments, malformed=malformed, provider_data=EMPTY)
 
+    def _hides(self, column: str, row: Mapping[str, Any]) -> bool:
+        match column:
+            case _ if not isinstance(row[column], str):
+                return False
+            case "reasoning":
+                return not self.reasoning
+            case "error_message":
+                return not self.errors
+            case "message":
+                return not self.errors and row.get("type") in _TELL_OF_ERRORS
+            case "content":
+                return not self.errors and row.get("origin") == Origin.RUNTIME
+            case _:
+                return False
+
     def _cell(self, name: str, value: Any, type: str | None) -> Any:
         if not isinstance(value, str) or name.endswith("_id") or name in ("type", "status", "phase", "agent_version"):
             return value
-        if (name == "reasoning" and not self.reasoning) or (name == "error_message" and not self.errors):
-            return HIDDEN
         if value[:1] in ("{", "["):
             try:
                 parsed = freeze(json.loads(value))

@@ -3,19 +3,38 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentflex_nb.core.agent import AgentExecutionPolicy, AgentRetryPolicy
-from agentflex_nb.core.errors import InvalidValueError
+from agentflex_nb.core.agent import AgentDefinition, AgentExecutionPolicy, AgentRetryPolicy, ToolDefinition
+from agentflex_nb.core.errors import ErrorSummary, InvalidValueError
 from agentflex_nb.core.events import EventType
-from agentflex_nb.core.frozen import FrozenDict, freeze
+from agentflex_nb.core.frozen import FrozenDict, freeze, well_formed
+from agentflex_nb.core.inputs import (
+    AgentResumeCommand,
+    CallsChecked,
+    DeltaKind,
+    ModelReplied,
+    Proceed,
+    Streamed,
+    ToolFailed,
+    ToolProgressed,
+)
 from agentflex_nb.core.messages import Message, Origin, Role, ToolCall, assistant, user
+from agentflex_nb.core.verdicts import ALLOWED, Strictness, Verdict
 from agentflex_nb.lab import Lab
+from agentflex_nb.listeners.passage import Passage
 from agentflex_nb.listeners.policy import HIDDEN, DisplayPolicy
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.runner import AgentTurnOptions
+from agentflex_nb.runtime.tools import tool
+from agentflex_nb.testing import play
+from agentflex_nb.widgets.items import View
+from agentflex_nb.widgets.view import show_all
 
 call = ScriptedModel.call
 MAIL = r"[\w.]+@[\w.]+"
@@ -276,3 +295,80 @@ def test_a_policy_that_makes_no_sense_is_refused(fields, path):
         DisplayPolicy(**fields)
 
     assert error.value.path == path
+
+
+# -- whatever comes ----------------------------------------------------------------------------------------------------
+
+SECRET = "sk-0123456789"
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.just(SECRET),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just(f"x{SECRET}"), inner, max_size=3),
+    max_leaves=12,
+)
+REDACTING = DisplayPolicy(redact=r"sk-\d{10}")
+
+
+@given(said=st.dictionaries(st.text() | st.sampled_from(["error", "id", "model_failure", "status", SECRET]), JSON))
+def test_no_secret_leaves_whatever_a_model_a_tool_or_a_person_said(said):
+    """Y6"""
+    ask = Verdict(strictness=Strictness.ASK, message=SECRET, reason=SECRET, metadata=freeze(said))
+    call = ToolCall(id="", name="pay", arguments=freeze({**said, "key": SECRET}))
+    tools = (ToolDefinition(name="pay", description="Pay.", parameters=FrozenDict(type="object"), guarded=True),)
+    events = play(
+        AgentDefinition(id="a", version="1", name="a", tools=tools),
+        Proceed(),
+        ModelReplied(message=assistant(SECRET, tool_calls=(call,))),
+        CallsChecked({"t1.1.0": ask}),
+        AgentResumeCommand.approve_tool("t1.1.0", **{"by": SECRET, "said": said}),
+        Proceed(),
+        CallsChecked({"t1.1.0": ALLOWED}),
+        ToolProgressed("t1.1.0", SECRET, freeze(said)),
+        ToolFailed("t1.1.0", ErrorSummary(kind="E", message=SECRET, provider_code=SECRET, request_id=SECRET), SECRET),
+        streaming=False,
+    ).events
+    assert SECRET in json.dumps([event.data for event in events])
+
+    left = json.dumps([event.data for event in shown(REDACTING, events)])
+
+    assert SECRET not in left
+    view = show_all(View(turn_id="t1"), shown(REDACTING, events))
+    assert view.status == events[-1].data["status"]
+
+
+@given(before=st.text(), after=st.text(), cuts=st.lists(st.integers(0, 40)))
+def test_no_secret_leaves_however_a_model_cuts_its_text(before, after, cuts):
+    """Y6"""
+    text = f"{well_formed(before)}{SECRET}{well_formed(after)}"
+    places = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
+    pieces = [Streamed(DeltaKind.TEXT, text[a:b]) for a, b in pairwise(places)]
+    definition = AgentDefinition(id="a", version="1", name="a")
+    events = play(definition, Proceed(), *pieces, ModelReplied(message=assistant(text))).events
+    passage = Passage(REDACTING)
+
+    left = [event for told in events for event in passage(told)]
+
+    (said,) = [event.data["content"] for event in left if event.type is EventType.MODEL_TEXT_DELTA]
+    assert said == text.replace(SECRET, HIDDEN)
+
+
+def test_half_a_secret_at_the_edge_of_a_cut_result_is_left_away(stage):
+    """Y6: an event carries the first 2,000 characters of a result."""
+
+    @tool
+    def read() -> str:
+        """A long page, with a secret where it is cut."""
+        return "x" * 1_995 + SECRET + "y" * 100
+
+    stage.run([call("read")], "Done.", tools=[read])
+    (result,) = [event.data["result"] for event in stage.heard if event.type is EventType.TOOL_COMPLETED]
+    assert result.endswith("sk-01")
+
+    (seen,) = [event.data["result"] for event in shown(REDACTING, stage.heard) if "result" in event.data]
+
+    assert "sk-" not in seen
+    assert len(seen) == 1_800
