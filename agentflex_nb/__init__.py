@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         InvalidConfigError,
         InvalidValueError,
         LabLockedError,
+        MissingExtraError,
         ModelConnectionError,
         ModelError,
         OverloadedError,
@@ -59,6 +60,11 @@ if TYPE_CHECKING:
     from .core.turn import AgentSuspension, Question, Turn
     from .core.verdicts import ToolApprovalDecision, Verdict
     from .lab import Lab
+    from .listeners.log import JsonLines, LogListener
+    from .listeners.metrics import Metric, MetricsListener
+    from .listeners.otel import OpenTelemetryListener
+    from .listeners.passage import filtered
+    from .listeners.policy import DisplayPolicy
     from .models.recorded import RecordedModel
     from .models.scripted import ScriptedModel
     from .runtime.agent import Agent
@@ -74,6 +80,7 @@ if TYPE_CHECKING:
     from .runtime.references import ResultRef
     from .runtime.results import Results
     from .runtime.runner import AgentRunner, AgentTurnOptions
+    from .runtime.streams import AgentStream
     from .runtime.tools import Tool, tool
     from .store.memory import MemoryStore
     from .store.sqlite import SqliteStore
@@ -85,7 +92,8 @@ _HOMES = {
     "core.drift": "AgentDifference",
     "core.errors": "AgentDriftError AgentFlexError AgentVersionNotFoundError AuthenticationError BadRequestError "
     "CommandRefusedError ContentFilterError ContextLengthError ConversationBusyError EmptyReplyError "
-    "IllegalTransitionError InvalidAgentError InvalidConfigError InvalidValueError LabLockedError ModelConnectionError "
+    "IllegalTransitionError InvalidAgentError InvalidConfigError InvalidValueError LabLockedError MissingExtraError "
+    "ModelConnectionError "
     "ModelError OverloadedError QuotaExceededError RateLimitError RecordingEndedError RefusalReason "
     "ResultNotFoundError StoreDamagedError StoreError TruncatedStreamError TurnFailedError TurnNotFoundError "
     "UnansweredError VersionConflictError WrongThreadError",
@@ -99,6 +107,11 @@ _HOMES = {
     "core.turn": "AgentSuspension Question Turn",
     "core.verdicts": "ToolApprovalDecision Verdict",
     "lab": "Lab",
+    "listeners.log": "JsonLines LogListener",
+    "listeners.metrics": "Metric MetricsListener",
+    "listeners.otel": "OpenTelemetryListener",
+    "listeners.passage": "filtered",
+    "listeners.policy": "DisplayPolicy",
     "models.recorded": "RecordedModel",
     "models.scripted": "ScriptedModel",
     "runtime.agent": "Agent",
@@ -114,6 +127,7 @@ _HOMES = {
     "runtime.references": "ResultRef",
     "runtime.results": "Results",
     "runtime.runner": "AgentRunner AgentTurnOptions",
+    "runtime.streams": "AgentStream",
     "runtime.tools": "Tool tool",
     "store.memory": "MemoryStore",
     "store.sqlite": "SqliteStore",
@@ -138,6 +152,7 @@ __all__ = [
     "AgentRunner",
     "AgentRunnerOptions",
     "AgentStatus",
+    "AgentStream",
     "AgentSuspension",
     "AgentToolContext",
     "AgentTurn",
@@ -153,6 +168,7 @@ __all__ = [
     "ContentFilterError",
     "ContextLengthError",
     "ConversationBusyError",
+    "DisplayPolicy",
     "EmptyReplyError",
     "EventType",
     "Finish",
@@ -161,15 +177,21 @@ __all__ = [
     "InvalidAgentError",
     "InvalidConfigError",
     "InvalidValueError",
+    "JsonLines",
     "Lab",
     "LabLockedError",
+    "LogListener",
     "MemoryStore",
     "Message",
+    "Metric",
+    "MetricsListener",
+    "MissingExtraError",
     "ModelConnectionError",
     "ModelError",
     "ModelReplied",
     "ModelRequest",
     "NoToolContextError",
+    "OpenTelemetryListener",
     "Origin",
     "OverloadedError",
     "Question",
@@ -208,6 +230,7 @@ __all__ = [
     "WrongThreadError",
     "__version__",
     "fail_if_asked",
+    "filtered",
     "tool",
 ]
 

@@ -18,6 +18,7 @@ from .core.errors import AgentFlexError, AgentVersionNotFoundError, CommandRefus
 from .core.inputs import Cancel, Command, Interrupt
 from .core.messages import Message
 from .core.rules import ApprovalRules
+from .listeners.policy import DisplayPolicy
 from .runtime.agent import Agent, ApprovalPolicy
 from .runtime.answers import Responder
 from .runtime.drive import AgentRunnerOptions
@@ -26,6 +27,7 @@ from .runtime.interrupts import held
 from .runtime.loader import AgentLoader
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
+from .runtime.streams import AgentStream
 from .store.agents import read_agent
 from .store.lab_store import LabStore
 from .store.sqlite_file import Durability
@@ -51,7 +53,8 @@ class Lab:
             lab.
         user: Who answers questions here; kept with every answer. By default the name of the account.
         durability: "power" survives a power cut, "process" a killed kernel (and is faster).
-        display: Whether runs appear under the cell; by default where there is a notebook.
+        display: Whether runs appear under the cell; by default where there is a notebook. A policy says how much of
+            them may be seen there; the lab's record and its tables stay whole.
         listeners: Functions of an event.
         options: How the runner works.
 
@@ -72,7 +75,7 @@ class Lab:
         *,
         user: str | None = None,
         durability: Durability = "power",
-        display: bool | None = None,
+        display: bool | DisplayPolicy | None = None,
         listeners: Iterable[AgentEventListener] = (),
         options: AgentRunnerOptions | None = None,
     ) -> None:
@@ -81,13 +84,18 @@ class Lab:
             self.store = LabStore(path, durability=durability)
             self.runner = AgentRunner(self.store, loader=_LabLoader(self.store), options=options)
             self._display: bool | None = None
+            self._policy: DisplayPolicy | None = None
             self._listener: NotebookListener | None = None
             if self.path != ":memory:":
                 with _lock:
                     _open[_place(path)] = self
         if user is not None:
             self.user = user
-        if display is not None:
+        if isinstance(display, DisplayPolicy):
+            self._policy = display
+            if self._listener is not None:
+                self._listener.policy = display
+        elif display is not None:
             self._display = display
         self.runner.signature = {"by": self.user}
         for listener in listeners:
@@ -132,6 +140,37 @@ class Lab:
             turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
             self._show(turn, input)
             return self.runner.go_on(turn)
+
+    def stream(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """Run a turn in a worker thread, its panel live under this cell, and iterate over its events.
+
+        The stream ends when the turn is done or suspended. Leaving the loop early leaves the turn to its worker.
+        """
+        with held():
+            turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
+            self._show(turn, input)
+            return self.runner.follow(turn)
+
+    async def astream(
+        self,
+        agent: Agent | str,
+        input: str | Message | Iterable[Message],
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """`stream`, for a cell that awaits: `async for event in await lab.astream(...)`."""
+        create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
+        turn = await in_worker(create, agent, input)
+        self._show(turn, input)
+        return await self.runner.afollow(turn)
 
     async def arun(
         self,
@@ -283,9 +322,13 @@ class Lab:
 
             if self._display or listener.is_notebook():
                 self._listener = listener.NotebookListener(
-                    on_command=self._hear, user=self.user, parameters_of=self._parameters
+                    on_command=self._hear,
+                    user=self.user,
+                    parameters_of=self._parameters,
+                    policy=self._policy,
+                    failing=lambda: self.runner.listener_errors,
                 )
-                self.runner.add_event_listener(self._listener, key="the panels of this lab")
+                self.runner.add_event_listener(self._listener, key="the panels of this lab", last=True)
         return self._listener
 
     def _hear(self, turn_id: str, command: Said) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import agentflex_nb as af
-from agentflex_nb.experiments.checks import broken
+from agentflex_nb.testing import check
 
 script = af.ScriptedModel
 SOON = af.AgentRetryPolicy(max_retries=2, initial_delay=0.01)
@@ -27,7 +27,7 @@ def pay(amount: int) -> str:
 def lab(tmp_path: Path):
     with af.Lab(tmp_path / "lab.duckdb", user="alice", display=False, durability="process") as lab:
         yield lab
-        assert broken(lab.sql) == {}
+        check(lab)
 
 
 def fails(times: int, error: Exception):

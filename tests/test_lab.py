@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import agentflex_nb as af
+from agentflex_nb.testing import check
 
 script = af.ScriptedModel
 
@@ -398,3 +399,70 @@ def test_a_turn_over_three_kernels_is_one_row_and_its_sums_are_those_of_its_stat
             assert events["occurred_at"].is_monotonic_increasing
     assert turn.status == "COMPLETED"
     assert row["tool_call_count"] == 2
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_shows_its_turn_and_ends_with_it(tmp_path, capsys):
+    with af.Lab(tmp_path / "lab.duckdb", display=True, durability="process") as lab:
+        stream = lab.stream(desk(), "My lamp broke.")
+        events = list(stream)
+
+        assert events[-1].type == "TURN_SUSPENDED"
+        assert events == stream.turn.events()
+        assert "WAITING_FOR_APPROVAL" in capsys.readouterr().out
+
+
+def test_a_cell_that_awaits_reads_the_same_stream(lab):
+    async def main():
+        return [event async for event in await lab.astream(desk(amount=5), "My lamp broke.")]
+
+    assert asyncio.run(main())[-1].type == "TURN_COMPLETED"
+
+
+def test_a_display_policy_bounds_what_is_shown_and_not_what_is_kept(tmp_path, capsys):
+    """Y6"""
+    policy = af.DisplayPolicy(redact=r"O-\d+")
+    with af.Lab(tmp_path / "lab.duckdb", display=True, durability="process") as lab:
+        assert af.Lab(lab.path, display=policy) is lab
+        turn = lab.run(desk(), "My lamp O-7 broke.")
+
+        printed = capsys.readouterr().out
+        assert "WAITING_FOR_APPROVAL" in printed
+        assert "[hidden]" in printed
+        assert "O-" not in printed
+        assert turn.questions[0].arguments["order_id"] == "O-1"
+        assert "O-1" in "".join(lab.events()["data"])
+        assert "O-7" in "".join(lab.messages()["content"])
+
+        assert af.Lab(lab.path, display=af.DisplayPolicy(sample=0)) is lab
+        lab.run(desk(), "Another.")
+        assert capsys.readouterr().out == ""
+
+
+def test_a_listener_that_raises_is_told_in_the_panel_also_at_the_last_event(tmp_path, capsys):
+    """E9"""
+
+    def only_at_the_end(event):
+        if event.type == "TURN_COMPLETED":
+            raise LookupError
+
+    agent = af.Agent("a", model=script("Hi."))
+    with af.Lab(tmp_path / "lab.duckdb", display=True, durability="process") as lab:
+        lab.run(agent, "first")
+        lab.runner.add_event_listener(only_at_the_end, key="the report")
+        lab.run(agent, "second")
+
+    first, second = capsys.readouterr().out.split("second")
+    assert "raised" not in first
+    assert "Listeners that raised: the report (1 time)" in second
+
+
+def test_every_lab_keeps_its_promises(lab):
+    """I1 to I7."""
+    lab.run(desk(), "one").approve()
+    lab.run(desk(), "two").cancel()
+    lab.run(desk(), "three")
+
+    check(lab)

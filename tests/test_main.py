@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentflex_nb.__main__ import main
-from agentflex_nb.experiments.checks import broken
 from agentflex_nb.lab import Lab
+from agentflex_nb.testing import check
 
 CHATS = Path(__file__).parents[1] / "datasets" / "support_chats.jsonl"
 
@@ -132,7 +132,7 @@ def test_the_stop_button_ends_it_with_130_and_keeps_what_was_played(tmp_path: Pa
     assert f"agentflex: stopped; what was played until now stands in {path}" in said
     with Lab(path, display=False) as lab:
         assert 0 < len(lab.turns()) < 3_000
-        assert broken(lab.sql) == {}
+        check(lab)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ AgentFlexError
 ├── AgentVersionNotFoundError  the loader has no such agent id and version
 ├── AgentDriftError            an agent is not what this version of it was, or does not fit a turn
 ├── WrongThreadError           a blocking call on the runtime's own event loop
+├── MissingExtraError          something that needs a package which is not installed
 ├── QueryError                 a question to the tables that cannot be answered as it is put
 ├── ModelError                 a model call failed
 │   ├── RateLimitError         too many calls; may succeed later, as may the next three
@@ -237,6 +238,14 @@ class WrongThreadError(AgentFlexError, RuntimeError):
     def __init__(self, met: str, mend: str) -> None:
         super().__init__(f"{met} was called on the runtime's event loop, where it would wait for itself: use {mend}.")
         self.met, self.mend = met, mend
+
+
+class MissingExtraError(AgentFlexError, ImportError):
+    """Something was asked for that needs an optional package, and the package is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'agentflex-nb[{extra}]'.")
+        self.package, self.extra = package, extra
 
 
 class ModelError(AgentFlexError):

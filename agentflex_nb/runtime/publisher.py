@@ -28,13 +28,16 @@ class Publisher:
 
     def __init__(self, executor: Executor | None = None) -> None:
         self._listeners: dict[Any, AgentEventListener] = {}
+        self._behind: frozenset[Any] = frozenset()
         self._lock = threading.Lock()
         self._executor = executor
         self.errors: dict[str, int] = {}
         """How often each listener raised, by its key where that is text, else by its name."""
 
-    def add(self, listener: AgentEventListener, key: Any = None) -> None:
+    def add(self, listener: AgentEventListener, key: Any = None, *, last: bool = False) -> None:
         """Register it; one that is known under the same key is replaced, so a cell run twice registers once.
+
+        One that comes `last` is told each event after all others, and so knows what became of them.
 
         Raises:
             InvalidAgentError: it cannot be called, or is a coroutine function, which nobody would await.
@@ -44,7 +47,10 @@ class Publisher:
         if any(inspect.iscoroutinefunction(part) for part in (listener, type(listener).__call__)):
             raise InvalidAgentError(f"the coroutine function {listener!r} as a listener", "a plain function", _TO_LOOP)
         with self._lock:
-            self._listeners = {**self._listeners, _key(listener, key): listener}
+            known = _key(listener, key)
+            behind = self._behind = self._behind | {known} if last else self._behind - {known}
+            listeners = {**self._listeners, known: listener}
+            self._listeners = dict(sorted(listeners.items(), key=lambda entry: entry[0] in behind))
 
     def remove(self, listener: AgentEventListener, key: Any = None) -> None:
         """Forget it, under whatever keys it is known, or under this one; it gets nothing more. Unknown is no error."""

@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from ..core.advance import save_turn
@@ -44,6 +45,7 @@ from .publisher import Publisher
 from .registry import registry_of
 from .results import ToolResults
 from .scribe import AgentRunnerOptions, KnownTurn, Means, Wait
+from .streams import AgentStream
 from .turns import Turns
 from .workers import TICK, in_thread, in_worker
 
@@ -111,9 +113,12 @@ class AgentRunner:
 
     # -- listeners -----------------------------------------------------------------------------------------------------
 
-    def add_event_listener(self, listener: AgentEventListener, key: Any = None) -> "AgentRunner":
-        """Tell it every event. A named function is known by its module and name, so a cell run twice adds it once."""
-        self._publisher.add(listener, key)
+    def add_event_listener(self, listener: AgentEventListener, key: Any = None, *, last: bool = False) -> "AgentRunner":
+        """Tell it every event. A named function is known by its module and name, so a cell run twice adds it once.
+
+        One that comes `last` is told each event after all others.
+        """
+        self._publisher.add(listener, key, last=last)
         return self
 
     def remove_event_listener(self, listener: AgentEventListener, key: Any = None) -> "AgentRunner":
@@ -180,6 +185,34 @@ class AgentRunner:
             drive = self._turns.open(agent, input, conversation_id, options)
             self._turns.finish_elsewhere(drive)
         return AgentTurn(self, drive.known)
+
+    def stream(
+        self,
+        agent: Agent | str,
+        input: Said,
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """Make a turn, move it on in a worker thread, and iterate over its events as they happen.
+
+        The stream ends when the turn is done or suspended. Leaving the loop early leaves the turn to its worker.
+        """
+        with held():
+            return self.follow(self.create(agent, input, conversation_id=conversation_id, options=options))
+
+    def follow(self, turn: AnyTurn, *, after: int = 0) -> AgentStream:
+        """Move a turn on in a worker thread, if it can be, and iterate over its events above a sequence number."""
+        known = self._turns.newest(self._turns.expire(turn_id_of(turn))).known
+        with held():
+            if (drive := self._turns.take(known)) is not None:
+                drive.thread = None
+            try:
+                return AgentStream(self, AgentTurn(self, known), partial(self._turns.see_through, known, drive), after)
+            except BaseException:
+                if drive is not None:
+                    known.release(drive)
+                raise
 
     # -- moving turns on -----------------------------------------------------------------------------------------------
 
@@ -417,6 +450,21 @@ class AgentRunner:
     ) -> AgentTurn:
         """`start`, for a coroutine; `await turn.done()` waits for it."""
         return await in_worker(self.start, agent, input, conversation_id=conversation_id, options=options)
+
+    async def astream(
+        self,
+        agent: Agent | str,
+        input: Said,
+        *,
+        conversation_id: str | None = None,
+        options: AgentTurnOptions | None = None,
+    ) -> AgentStream:
+        """`stream`, for a coroutine: `async for event in await runner.astream(...)`."""
+        return await in_worker(self.stream, agent, input, conversation_id=conversation_id, options=options)
+
+    async def afollow(self, turn: AnyTurn, *, after: int = 0) -> AgentStream:
+        """`follow`, for a coroutine."""
+        return await in_worker(self.follow, turn, after=after)
 
     async def astep(self, turn: AnyTurn) -> AgentTurn:
         """`step`, for a coroutine."""

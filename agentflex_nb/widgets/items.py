@@ -204,6 +204,8 @@ class View:
     running_since: datetime | None = None
     ran: timedelta = timedelta()
     """Time spent running before `running_since`; waiting for a person does not count."""
+    failing: tuple[tuple[str, int], ...] = ()
+    """Listeners that raised, beside the panel, and how often; no event tells of it."""
 
     @property
     def next_key(self) -> int:

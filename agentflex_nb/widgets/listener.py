@@ -5,10 +5,11 @@ Rule 2: running a cell again leaves no second panel of its turns; live widgets a
 """
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ..core.events import AgentEvent
+from ..listeners.policy import DisplayPolicy
 from .items import View
 from .kernel import after_each_cell, is_notebook, running_cell
 from .panel import OnCommand, Panel, ParametersOf, Screen, not_known
@@ -29,11 +30,23 @@ class _Opened:
 class NotebookListener:
     """A callable for `runner.add_event_listener`. `on_command` is given the answers of all its panels.
 
-    `parameters_of` finds the schema by which the arguments of a call are changed.
+    `parameters_of` finds the schema by which the arguments of a call are changed. `failing` tells which listeners have
+    raised; add this one `last`, and it knows of those that raised just now.
     """
 
-    def __init__(self, on_command: OnCommand, *, user: str = "", parameters_of: ParametersOf = not_known) -> None:
+    def __init__(
+        self,
+        on_command: OnCommand,
+        *,
+        user: str = "",
+        parameters_of: ParametersOf = not_known,
+        policy: DisplayPolicy | None = None,
+        failing: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        self.policy = policy or DisplayPolicy()
+        """What may be seen in panels that are opened from now on; its viewer is the user, unless it names one."""
         self._on_command, self._user, self._parameters_of = on_command, user, parameters_of
+        self._failing = failing
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}
 
@@ -43,14 +56,23 @@ class NotebookListener:
         if opened is not None:
             opened.panel.feed(event)
 
-    def open_panel(self, turn_id: str, events: Iterable[AgentEvent] = (), *, prompt: str = "") -> Panel:
-        """Show a turn under the cell that runs; where no notebook is, as printed text.
+    def open_panel(self, turn_id: str, events: Iterable[AgentEvent] = (), *, prompt: str = "") -> Panel | None:
+        """Show a turn under the cell that runs; where no notebook is, as printed text. None: it may not be seen here.
 
         `events` is what happened so far. It is read after the panel has begun to listen: a generator that asks the
         store misses nothing, and an event that comes both ways is shown once.
         """
+        policy = replace(self.policy, viewer=self.policy.viewer or self._user)
+        if not policy.shows(turn_id):
+            return None
         panel = Panel(
-            turn_id, on_command=self._on_command, user=self._user, prompt=prompt, parameters_of=self._parameters_of
+            turn_id,
+            on_command=self._on_command,
+            user=self._user,
+            prompt=prompt,
+            parameters_of=self._parameters_of,
+            policy=policy,
+            failing=self._failing,
         )
         live = is_notebook()
         cell, run = running_cell() if live else ("", "")

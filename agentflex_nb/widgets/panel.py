@@ -9,11 +9,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol
 
 from ..core.errors import CommandRefusedError
 from ..core.events import AgentEvent
+from ..listeners.passage import Passage
+from ..listeners.policy import DisplayPolicy
 from .answers import CANCEL, INTERRUPT, Command, only_question, read
 from .items import Asked, View, brief
 from .pump import Pump, shared_pump
@@ -70,7 +73,8 @@ class Panel:
 
     `on_command(turn_id, command)` is given every answer and must return at once; what goes wrong with it comes back
     through `refuse`. `user` is who sits here: answers carry it as `by`. `parameters_of` finds the schema by which the
-    arguments of a call are changed.
+    arguments of a call are changed. `policy` is what may be seen of the turn, and `failing` tells which listeners have
+    raised, and how often.
     """
 
     def __init__(
@@ -81,15 +85,19 @@ class Panel:
         user: str = "",
         prompt: str = "",
         parameters_of: ParametersOf = not_known,
+        policy: DisplayPolicy | None = None,
+        failing: Callable[[], Mapping[str, int]] = dict,
         pump: Pump | None = None,
     ) -> None:
         self.turn_id, self.user = turn_id, user
         self._parameters_of = parameters_of
+        self._passage, self._failing = Passage(policy), failing
         self._on_command, self._pump = on_command, pump or shared_pump()
         self._screen: Screen | None = None
         self._queue: deque[AgentEvent] = deque()
         self._folding, self._drawing = threading.RLock(), threading.Lock()
-        self._view = self._drawn = self._settled = View(turn_id=turn_id, prompt=brief(prompt))
+        self._view = self._drawn = self._settled = View(turn_id=turn_id, prompt=brief(self._may_see(prompt)))
+        self._heard = 0
         self._answering: dict[str, Json] = {}
         self._told: dict[str, Json] = {}
         self._number, self._kept_at = 0, float("-inf")
@@ -102,6 +110,8 @@ class Panel:
         with self._folding:
             while self._queue:
                 self._show(self._queue.popleft())
+            if (failing := tuple(sorted(self._failing().items()))) != self._view.failing:
+                self._view = replace(self._view, failing=failing)
             self._forget_answered()
             return self._view
 
@@ -138,11 +148,11 @@ class Panel:
                 "press": press or before.get("press", ""),
                 "phase": "refused",
                 "reason": refused.reason.value if refused else type(error).__name__,
-                "message": brief(str(error), 2_000),
+                "message": brief(self._may_see(str(error)), 2_000),
                 "by": refused.by if refused else "",
                 "at": refused.at.isoformat() if refused and refused.at else None,
                 "errors": [
-                    {"pointer": fault.pointer, "message": brief(fault.message, 500)}
+                    {"pointer": fault.pointer, "message": brief(self._may_see(fault.message), 500)}
                     for fault in (refused.errors if refused else ())
                 ],
             }
@@ -151,10 +161,17 @@ class Panel:
         self._changed()
 
     def _show(self, event: AgentEvent) -> None:
-        try:
-            self._view = show(self._view, event)
-        except Exception:  # an event that cannot be drawn must not hide those after it
-            _log.exception("event %s (%s) could not be drawn", event.event_id, event.type)
+        if event.sequence <= self._heard:
+            return  # it came both ways
+        self._heard = event.sequence
+        for shown in self._passage(event):
+            try:
+                self._view = show(self._view, shown)
+            except Exception:  # an event that cannot be drawn must not hide those after it
+                _log.exception("event %s (%s) could not be drawn", event.event_id, event.type)
+
+    def _may_see(self, text: str) -> str:
+        return self._passage.policy.text(text)
 
     # -- from a person -------------------------------------------------------------------------------------------------
 

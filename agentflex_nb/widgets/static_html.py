@@ -14,7 +14,7 @@ from typing import assert_never
 from .code import in_code
 from .items import Answered, Asked, Call, CallState, Fields, Item, Level, Note, Prose, ProseKind, Step, View
 from .prose import markdown
-from .words import SIGNS, STATUS, deadline, duration, figures, foot_line, is_no, left_out, said
+from .words import SIGNS, STATUS, deadline, duration, failing_line, figures, foot_line, is_no, left_out, said
 
 
 def turn_html(view: View) -> str:
@@ -27,7 +27,8 @@ def turn_html(view: View) -> str:
     )
     body = "".join([_prompt(view), _dropped(view), *(_item(view, item) for item in view.items), _error(view)])
     cards = "".join(_card(view, question) for question in view.questions)
-    foot = f'<div class="afx-foot">{escape(foot_line(view))}</div>'
+    notice = f'<div class="afx-notices">{escape(failing)}</div>' if (failing := failing_line(view)) else ""
+    foot = f'{notice}<div class="afx-foot">{escape(foot_line(view))}</div>'
     inner = f'{head}<div class="afx-log">{body}</div>{cards}{foot}'
     return f'<style>{_style()}</style><div class="afx afx-still">{inner}</div>'
 

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from .code import in_code
 from .items import Answered, Asked, Call, CallState, Fields, Item, Note, Prose, ProseKind, Step, View
-from .words import SIGNS, deadline, duration, figures, left_out, said
+from .words import SIGNS, deadline, duration, failing_line, figures, left_out, said
 
 
 def turn_text(view: View) -> str:
@@ -47,6 +47,8 @@ def closing(view: View) -> list[str]:
     lines = [line for question in view.questions for line in _question(view, question)]
     if view.error:
         lines += _block("  ! ", f"{view.error.kind}: {view.error.message}")
+    if failing := failing_line(view):
+        lines += _block("  ! ", failing)
     return [*lines, " · ".join([view.status.value, *figures(view)])]
 
 

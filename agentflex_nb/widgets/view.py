@@ -13,6 +13,7 @@ from ..core.events import AgentEvent, EventType
 from ..core.machine import AgentStatus, SuspensionType
 from ..core.messages import Usage
 from ..core.questions import EXPIRED
+from ..listeners.policy import ALTERED
 from . import calls
 from .items import (
     Answered,
@@ -169,7 +170,7 @@ def _asked(told: Mapping[str, Any], event: AgentEvent) -> Asked:
         tool_name=told["tool_name"],
         call_id=told.get("call_id", about),
         arguments=fields(told["arguments"]),
-        given=exact(told["arguments"]),
+        given=None if told.get(ALTERED) else exact(told["arguments"]),
         form_key=told["form_key"],
         schema=told["schema"],
         metadata=fields(told["metadata"], 1_000),

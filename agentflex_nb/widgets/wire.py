@@ -12,7 +12,7 @@ from ..core.frozen import FrozenDict
 from .answers import VERSION, is_editable, offers
 from .code import in_code
 from .items import Answered, Asked, Call, Fields, Item, Note, Prose, Step, View
-from .words import SIGNS, STATUS, answer_word, foot_line, is_no, left_out
+from .words import SIGNS, STATUS, answer_word, failing_line, foot_line, is_no, left_out
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ def patch(old: View, new: View, number: int, answering: Mapping[str, Any], param
 
 def is_durable(old: View, new: View) -> bool:
     """Whether the change is worth a snapshot: a state, a question or the end of an item; not text that grows."""
-    if (old.status, old.questions, old.cancelling) != (new.status, new.questions, new.cancelling):
+    if _stands(old) != _stands(new):
         return True
     return any(
         _mark(_at(old, new.dropped + position)) != _mark(item)
@@ -82,6 +82,7 @@ def state(view: View, answering: Mapping[str, Any], parameters: Parameters = unk
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens, "total": usage.total_tokens},
         "dropped": view.dropped,
         "cancelling": view.cancelling,
+        "failing": failing_line(view),
         "error": {"kind": view.error.kind, "message": view.error.message} if view.error else None,
         "at": _iso(view.at),
         "running_since": _iso(view.running_since),
@@ -179,6 +180,11 @@ def _growth(before: Prose, after: Prose, turn_id: str) -> Json:
 def _at(view: View, key: int) -> Item | None:
     position = key - view.dropped
     return view.items[position] if 0 <= position < len(view.items) else None
+
+
+def _stands(view: View) -> tuple[object, ...]:
+    """What of a view, beside its items, is durable."""
+    return view.status, view.questions, view.cancelling, view.failing
 
 
 def _mark(item: Item | None) -> object:

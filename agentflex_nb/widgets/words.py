@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from ..core.machine import AgentStatus
 from ..core.questions import EXPIRED
-from .items import Answered, Asked, CallState, Prose, View
+from .items import Answered, Asked, CallState, Prose, View, brief
 from .timeline import clock
 from .view import ran_for
 
@@ -94,6 +94,14 @@ def answer_word(answer: Answered) -> str:
 def is_no(answer: Answered) -> bool:
     """Whether it keeps something from happening."""
     return answer.command_type in ("REJECT_TOOL", "DECLINE") or answer.outcome == "REJECT"
+
+
+def failing_line(view: View) -> str:
+    """Which listeners raised; "" for none. The run went on without them."""
+    if not view.failing:
+        return ""
+    told = ", ".join([f"{brief(name, 80)} ({times:,} time{'' if times == 1 else 's'})" for name, times in view.failing])
+    return f"Not everybody heard all of this. Listeners that raised: {told}"
 
 
 def said(answer: Answered) -> str:

@@ -150,12 +150,13 @@ function refusalText(refused) {
   return refused.by && refused.at ? `Already answered by ${refused.by} at ${clock(refused.at)}.` : refused.message;
 }
 
-/** Refusals of questions that are not open any more, and what is wrong with the line itself. */
+/** Refusals of questions that are not open any more, listeners that raised, and what is wrong with the line itself. */
 function notices(line, state) {
   const open = new Set(state.questions.map((question) => question.question));
   const late = Object.entries(state.answering)
     .filter(([question, told]) => told.phase === "refused" && !open.has(question))
     .map(([, told]) => refusalText(told));
+  if (state.failing) late.push(state.failing);
   if (line.foreign) late.push("This page was loaded with another version of the panel: reload it.");
   if (line.gone && !state.terminal && !state.questions.length)
     late.push("The kernel is gone: this is the last it said.");

@@ -226,6 +226,18 @@ describe("answers", () => {
     expect(el.querySelector(".afx-notices").textContent).toMatch(/Already answered by bob at/);
   });
 
+  test("listeners that raised are told, as text", () => {
+    const told = "Listeners that raised: <b>log</b> (2 times)";
+    const { model, el } = shown(snapshotOf(0));
+    expect(el.querySelector(".afx-notices").textContent).toBe("");
+
+    model.receive(patchOf(1, { failing: told }));
+    painted();
+
+    expect(el.querySelector(".afx-notices").textContent).toBe(told);
+    expect(el.querySelector(".afx-notices b")).toBeNull();
+  });
+
   test("what is refused can be pressed again", () => {
     const { model, el } = shown(snapshotOf(0, [], waiting(questionOf())));
     button(el, "Approve").click();

@@ -9,12 +9,12 @@ import pytest
 from agentflex_nb.core.errors import InvalidAgentError
 from agentflex_nb.core.messages import Message, Origin, Role
 from agentflex_nb.experiments.chat import Where, read_messages
-from agentflex_nb.experiments.checks import broken
 from agentflex_nb.experiments.recordings import Recording, read_recordings
 from agentflex_nb.experiments.replay import ConversationExistsError, Replay, Spoken, parts_of, play
 from agentflex_nb.lab import Lab
 from agentflex_nb.runtime.runner import AgentRunner
 from agentflex_nb.store.memory import MemoryStore
+from agentflex_nb.testing import check
 
 ROOT = Path(__file__).parents[2]
 
@@ -238,7 +238,7 @@ def test_the_authored_file_gives_what_its_readme_says(tmp_path: Path):
         assert [source_of(lab, recording.id) for recording in recordings] == [
             [(message.role.value, message.content) for message in recording.messages] for recording in recordings
         ]
-        assert broken(lab.sql) == {}
+        check(lab)
 
 
 @pytest.mark.real_data
@@ -264,4 +264,4 @@ def test_real_conversations_stand_again_message_by_message(data_dir: Path, tmp_p
         assert alone.to_dict("records") == [{"role": "system", "n": 200}, {"role": "user", "n": 149}]
         failures = lab.sql("select distinct error_kind from turns where status = 'FAILED'")
         assert list(failures.error_kind) == ["RecordingEndedError"]
-        assert broken(lab.sql) == {}
+        check(lab)

@@ -418,3 +418,32 @@ def test_a_listener_with_a_key_is_removed_by_itself_too(memory_desk):
     memory_desk.run("hi")
 
     assert heard == []
+
+
+def test_one_that_comes_last_hears_what_became_of_the_others(memory_desk):
+    seen = []
+
+    def fails(event):
+        raise LookupError
+
+    def looks(event):
+        seen.append((event.sequence, dict(runner.listener_errors)))
+
+    runner = memory_desk.another_runner()
+    runner.add_event_listener(looks, key="looks", last=True)
+    runner.add_event_listener(fails, key="fails")
+    runner.create(memory_desk.agent("hi"), "go")
+
+    assert seen == [(1, {"fails": 1})]
+
+
+def test_one_that_came_last_takes_its_place_among_the_others_when_it_is_added_again(memory_desk):
+    order = []
+    runner = memory_desk.another_runner()
+    runner.add_event_listener(lambda _: order.append("a"), key="a", last=True)
+    runner.add_event_listener(lambda _: order.append("b"), key="b")
+    runner.add_event_listener(lambda _: order.append("a"), key="a")
+    runner.add_event_listener(lambda _: order.append("c"), key="c")
+    runner.create(memory_desk.agent("hi"), "go")
+
+    assert order == ["b", "a", "c"]

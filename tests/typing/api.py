@@ -5,6 +5,7 @@ from typing import Any, assert_type
 import pandas as pd
 
 import agentflex_nb as af
+from agentflex_nb.testing import check
 
 
 @af.tool
@@ -40,6 +41,10 @@ with af.Lab("lab.duckdb", user="alice", listeners=[listen]) as lab:
     assert_type(turn.usage.total_tokens, int | None)
     assert_type(lab.turns(turn=turn), pd.DataFrame)
     assert_type(lab.sql("select 1"), pd.DataFrame)
+    assert_type(lab.stream(agent, "hello").turn, af.AgentTurn)
+    for event in lab.stream(agent, "hello"):
+        assert_type(event, af.AgentEvent)
+    check(lab)
     assert_type(lab.restore(turn, migrate_to=agent.with_(instructions="x")), af.AgentTurn)
     assert_type(lab.agents(where={"agent_id": "a"}), pd.DataFrame)
     assert_type(lab.agent_diff("a", "1", "2"), str)
@@ -57,3 +62,16 @@ assert_type(runner.run(agent, "hello"), af.AgentTurn)
 
 async def main() -> None:
     assert_type(await runner.arun(agent, "hello"), af.AgentTurn)
+    async for event in await runner.astream(agent, "hello"):
+        assert_type(event, af.AgentEvent)
+
+
+hidden = af.DisplayPolicy(redact=["sk-.*", str.lower], may_see=lambda viewer, turn_id: viewer == "alice")
+metrics = af.MetricsListener()
+runner.add_event_listener(metrics).add_event_listener(af.filtered(listen, hidden), last=True)
+runner.add_event_listener(af.LogListener(policy=hidden)).add_event_listener(af.OpenTelemetryListener(content=True))
+assert_type(metrics.snapshot(), list[af.Metric])
+assert_type(metrics.snapshot()[0].quantile(0.9), float)
+check(runner)
+check(runner.store)
+af.Lab(display=hidden)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentflex_nb.listeners.policy import DisplayPolicy
 from agentflex_nb.widgets.listener import LIVE, NotebookListener
 
 
@@ -100,3 +101,26 @@ def test_two_panels_of_one_run_of_a_cell_both_stay(kernel):
     )
 
     assert kernel.run("print(listener.panel('x')._closed, listener.panel('y')._closed)").printed == "False False\n"
+
+
+def test_a_turn_that_may_not_be_seen_has_no_panel(shop, capsys):
+    """Y6: the viewer is who sits here."""
+    policy = DisplayPolicy(may_see=lambda viewer, turn_id: (viewer, turn_id) == ("alice", "t1"))
+    listener = NotebookListener(lambda *_: None, user="alice", policy=policy)
+    other = NotebookListener(lambda *_: None, user="bob", policy=policy)
+
+    assert listener.open_panel("t1", shop.events(*shop.asked())) is not None
+    assert listener.open_panel("t2", shop.events(*shop.asked())) is None
+    assert "WAITING_FOR_APPROVAL" in capsys.readouterr().out
+    assert other.open_panel("t1", shop.events(*shop.asked())) is None
+    assert capsys.readouterr().out == ""
+    for each in (listener, other):
+        each.close()
+
+
+def test_a_policy_may_name_another_viewer(shop, capsys):
+    """Y6: the screen on the wall is seen by everybody."""
+    policy = DisplayPolicy(viewer="everybody", may_see=lambda viewer, turn_id: viewer == "alice")
+    listener = NotebookListener(lambda *_: None, user="alice", policy=policy)
+
+    assert listener.open_panel("t1", shop.events(*shop.asked())) is None

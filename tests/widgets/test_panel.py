@@ -7,7 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from agentflex_nb.core.errors import CommandRefusedError, DataError, RefusalReason
-from agentflex_nb.core.inputs import ApproveTool, Cancel, Interrupt, Proceed, RejectTool, UserInput
+from agentflex_nb.core.inputs import (
+    AgentResumeCommand,
+    ApproveTool,
+    Cancel,
+    Interrupt,
+    Proceed,
+    RejectTool,
+    UserInput,
+)
+from agentflex_nb.listeners.policy import HIDDEN, DisplayPolicy
+from agentflex_nb.widgets.items import Prose
 from agentflex_nb.widgets.panel import Panel
 from agentflex_nb.widgets.pump import Pump
 
@@ -381,3 +391,70 @@ def test_what_cannot_be_understood_comes_back_under_its_press(shop, panel, scree
 
     told = screen.messages[-1]["state"]["answering"]["t1.2.0"]
     assert (told["press"], told["phase"], told["reason"]) == ("p9", "refused", "INVALID")
+
+
+# -- what may be seen --------------------------------------------------------------------------------------------------
+
+
+def test_a_panel_shows_what_its_policy_lets_pass(shop, heard, screen, pump):
+    """Y6: the prompt, streamed text in pieces, arguments, results and refusals."""
+    policy = DisplayPolicy(redact=[r"O-\d+", "120"], reasoning=False)
+    panel = Panel("t1", on_command=heard, prompt="Refund O-1", policy=policy, pump=pump)
+    panel.attach(screen)
+
+    feed(panel, shop.events(*shop.asked()))
+    panel.refuse("t1.2.0", RuntimeError("no O-1 here"))
+    questions = panel.view.questions
+    said = (shop.text("O-"), shop.text("1 is done"), shop.reply("O-1 is done"))
+    feed(panel, shop.events(*shop.approved()[:-2], *said))
+    told = repr([screen.started, *screen.messages, *screen.kept, *screen.settled, panel.view, panel._answering])
+
+    assert "O-1" not in told
+    assert "120.0" not in told
+    assert "120}" not in told
+    assert "which order?" not in told
+    assert panel.view.prompt == f"Refund {HIDDEN}"
+    assert f"{HIDDEN} is done" in told
+    assert [question.id for question in questions] == ["t1.2.0"]
+    assert dict(questions[0].arguments) == {"order": HIDDEN, "amount": f"{HIDDEN}.0"}
+    assert questions[0].given is None  # what is hidden must not be sent back as an argument
+
+
+def test_a_redacted_turn_is_answered_as_any_other(shop, heard, screen, pump):
+    """Y6, A2"""
+    panel = Panel("t1", on_command=heard, policy=DisplayPolicy(redact=[lambda text: "x"]), pump=pump)
+    panel.attach(screen)
+    feed(panel, shop.events(*shop.asked()))
+
+    panel.press("approve")
+
+    assert heard.commands == [("t1", AgentResumeCommand.approve_tool("t1.2.0", via="panel"))]
+
+
+def test_an_event_that_comes_both_ways_is_shown_once_though_text_is_held_back(shop, heard, screen, pump):
+    """Y6"""
+    panel = Panel("t1", on_command=heard, policy=DisplayPolicy(redact="secret"), pump=pump)
+    events = shop.events(*shop.looked_up())
+    feed(panel, events[4:])
+
+    panel.catch_up(events)
+
+    shown = [(type(item), item.key, getattr(item, "text", "")) for item in panel.view.items]
+    assert shown == [(type(item), item.key, getattr(item, "text", "")) for item in shop.view(*shop.looked_up()).items]
+    assert "I look it up." in [item.text for item in panel.view.items if isinstance(item, Prose)]
+
+
+def test_a_listener_that_raises_is_seen_at_the_next_event(shop, heard, screen, pump):
+    raised = {}
+    panel = Panel("t1", on_command=heard, failing=lambda: raised, pump=pump)
+    panel.attach(screen)
+    *before, last = shop.events(*shop.asked())
+    feed(panel, before)
+    assert panel.view.failing == ()
+
+    raised["log"] = 2
+    panel.feed(last)
+
+    assert panel.view.failing == (("log", 2),)
+    assert "log (2 times)" in screen.messages[-1]["state"]["failing"]
+    assert screen.settled[-1].failing == (("log", 2),)

@@ -1,5 +1,6 @@
 """What stays in a saved notebook: all of it readable, none of it able to do harm."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -150,3 +151,13 @@ def test_a_model_that_failed_shows_how(shop):
 
     assert "HTTP status\n529" in text
     assert "lab.restore('t1').retry()" in text
+
+
+def test_listeners_that_raised_stand_on_the_page_as_text(shop):
+    view = replace(shop.view(*shop.approved()), failing=(("<b>log</b>", 3),))
+
+    html = turn_html(view)
+
+    assert "Listeners that raised: <b>log</b> (3 times)" in "".join(parsed(html).text)
+    assert "<b>log" not in html
+    assert "raised" not in turn_html(shop.view(*shop.approved()))

@@ -99,3 +99,11 @@ def test_a_model_that_failed_shows_how(shop):
 
     assert "      HTTP status: 529\n" in text
     assert "answer it: lab.restore('t1').retry()" in text
+
+
+def test_listeners_that_raised_are_named_before_the_status(shop):
+    *_, told, status = turn_text(replace(shop.view(*shop.approved()), failing=(("log", 1),))).splitlines()
+
+    assert told == "  ! Not everybody heard all of this. Listeners that raised: log (1 time)"
+    assert status.startswith("COMPLETED")
+    assert "raised" not in turn_text(shop.view(*shop.approved()))

@@ -124,3 +124,12 @@ def test_a_page_can_count_down_by_itself(shop):
 
     (retry,) = state(shop.view(*shop.failing()), {})["questions"]
     assert retry["due_at"].startswith("2026-01-01T00:00:0")
+
+
+def test_listeners_that_raised_are_told_and_worth_a_snapshot(shop):
+    view = shop.view(*shop.asked())
+    failing = replace(view, failing=(("log", 2),))
+
+    assert state(view, {})["failing"] == ""
+    assert "log (2 times)" in state(failing, {})["failing"]
+    assert is_durable(view, failing)

@@ -6,7 +6,7 @@ import pytest
 
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.widgets.items import CallState, Prose, ProseKind, View
-from agentflex_nb.widgets.words import SIGNS, STATUS, Tone, duration, figures, foot_line, left_out
+from agentflex_nb.widgets.words import SIGNS, STATUS, Tone, duration, failing_line, figures, foot_line, left_out
 
 
 def test_every_status_has_words_and_a_colour():
@@ -45,3 +45,10 @@ def test_a_hash_as_version_is_shortened():
     view = View(turn_id="t1", agent_id="shop", agent_version="0123456789abcdef")
 
     assert foot_line(view) == "turn t1 · shop 0123456789ab…"
+
+
+def test_listeners_that_raised_are_named_and_counted():
+    assert failing_line(View(turn_id="t1")) == ""
+    assert failing_line(View(turn_id="t1", failing=(("log", 1), ("metrics", 1_200)))) == (
+        "Not everybody heard all of this. Listeners that raised: log (1 time), metrics (1,200 times)"
+    )
