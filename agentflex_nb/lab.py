@@ -16,7 +16,7 @@ from weakref import WeakSet
 from .core.drift import listing, listing_diff
 from .core.errors import AgentFlexError, AgentVersionNotFoundError, CommandRefusedError, RefusalReason
 from .core.inputs import Cancel, Command, Interrupt
-from .core.messages import Message
+from .core.messages import Message, Role
 from .core.rules import ApprovalRules
 from .listeners.policy import DisplayPolicy
 from .runtime.agent import Agent, ApprovalPolicy
@@ -25,6 +25,7 @@ from .runtime.drive import AgentRunnerOptions
 from .runtime.handle import AgentTurn
 from .runtime.interrupts import held
 from .runtime.loader import AgentLoader
+from .runtime.loop import refuse_on_loop
 from .runtime.ports import AgentEventListener
 from .runtime.runner import AgentRunner, AgentTurnOptions, AnyTurn, in_worker, utc_now
 from .runtime.streams import AgentStream
@@ -121,9 +122,10 @@ class Lab:
         responder: Responder | None = None,
     ) -> AgentTurn:
         """Run a turn under this cell until it is done or suspended; with a responder, until it is done."""
+        refuse_on_loop("lab.run", "await lab.arun")
         with held():  # a stop between the making of a turn and its run would leave it behind
             turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
-            self._show(turn, input)
+            self._show(turn)
             self.runner.run_until_blocked(turn)
         return self.runner.answer_all(turn, responder) if responder is not None else turn
 
@@ -138,7 +140,7 @@ class Lab:
         """Run a turn in a worker thread, its panel live under this cell; returns at once."""
         with held():
             turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
-            self._show(turn, input)
+            self._show(turn)
             return self.runner.go_on(turn)
 
     def stream(
@@ -155,7 +157,7 @@ class Lab:
         """
         with held():
             turn = self.runner.create(agent, input, conversation_id=conversation_id, options=options)
-            self._show(turn, input)
+            self._show(turn)
             return self.runner.follow(turn)
 
     async def astream(
@@ -169,7 +171,7 @@ class Lab:
         """`stream`, for a cell that awaits: `async for event in await lab.astream(...)`."""
         create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
         turn = await in_worker(create, agent, input)
-        self._show(turn, input)
+        self._show(turn)
         return await self.runner.afollow(turn)
 
     async def arun(
@@ -184,12 +186,14 @@ class Lab:
         """`run`, for a cell that awaits."""
         create = functools.partial(self.runner.create, conversation_id=conversation_id, options=options)
         turn = await in_worker(create, agent, input)
-        self._show(turn, input)
+        self._show(turn)
         await self.runner.arun_until_blocked(turn)
         return await self.runner.aanswer_all(turn, responder) if responder is not None else turn
 
     def restore(self, turn: AnyTurn, *, migrate_to: Agent | None = None) -> AgentTurn:
-        """A turn out of the lab, also one of yesterday's kernel, with its panel. Nothing runs until it is answered.
+        """A turn out of the lab, also one of yesterday's kernel, with its panel. Nothing runs yet.
+
+        One that waits goes on when it is answered; one that its kernel left in the middle, by `run_until_blocked()`.
 
         With `migrate_to` it goes on with that version of its agent from now on; who did it is on record.
 
@@ -198,7 +202,7 @@ class Lab:
             CommandRefusedError: it is to be migrated, but has ended or runs now.
         """
         handle = self.runner.restore(turn, migrate_to=migrate_to)
-        self._show(handle, "")
+        self._show(handle)
         return handle
 
     def resume(self, turn: AnyTurn, command: Command, *, responder: Responder | None = None) -> AgentTurn:
@@ -308,11 +312,12 @@ class Lab:
 
     # -- the page ------------------------------------------------------------------------------------------------------
 
-    def _show(self, turn: AgentTurn, prompt: Any) -> None:
+    def _show(self, turn: AgentTurn) -> None:
+        prompt = next((said.content for said in turn.to_snapshot().own_messages if said.role is Role.USER), "")
         if (listener := self._panels()) is None:
             return
         try:
-            listener.open_panel(turn.id, turn.events(), prompt=prompt if isinstance(prompt, str) else "")
+            listener.open_panel(turn.id, turn.events(), prompt=prompt)
         except Exception as error:  # a page that cannot be drawn is no reason not to run
             _log.warning("the panel of turn %s could not be opened: %s", turn.id, error)
 

@@ -199,8 +199,8 @@ class ConversationBusyError(AgentFlexError):
     def __init__(self, conversation_id: str, active_turn_ids: Sequence[str]) -> None:
         active = ", ".join(active_turn_ids)
         super().__init__(
-            f"conversation {conversation_id!r} is busy with turn {active}: answer, cancel or finish it before the next "
-            "message."
+            f"conversation {conversation_id!r} is busy with turn {active}: answer it, cancel it, or move it on "
+            "(restore(turn_id).run_until_blocked()) before the next message."
         )
         self.conversation_id, self.active_turn_ids = conversation_id, tuple(active_turn_ids)
 
@@ -209,10 +209,15 @@ class AgentVersionNotFoundError(AgentFlexError, LookupError):
     """The loader has no such agent id and version; `known` are the versions it has."""
 
     def __init__(self, agent_id: str, agent_version: str, known: Sequence[str]) -> None:
-        has = f"known versions: {', '.join(known)}" if known else "no version of it is known"
-        super().__init__(
-            f"agent {agent_id!r} version {agent_version!r} is not registered ({has}): lab.register(agent) first."
-        )
+        if known:
+            met = f"is not registered; known versions: {', '.join(known)}"
+            mend = (
+                "a definition that changed is another version: register it as it was, give it version=, or restore the "
+                "turn with migrate_to="
+            )
+        else:
+            met, mend = "is not registered, nor any other version of it", "lab.register(agent) first"
+        super().__init__(f"agent {agent_id!r} version {agent_version!r} {met}: {mend}.")
         self.agent_id, self.agent_version, self.known = agent_id, agent_version, tuple(known)
 
 

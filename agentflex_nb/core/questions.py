@@ -16,6 +16,10 @@ REJECTED = "REJECTED"
 EXPIRED = "EXPIRED"
 
 
+NOBODY = "; if nobody moves it, turn.run_until_blocked() does"
+"""What to do about a turn that waits for nothing and does not go on."""
+
+
 def question_id(call_id: str, answers: Iterable[Answer]) -> str:
     """The id of the next question about a call: the call's own, and after each answer another one.
 
@@ -85,7 +89,7 @@ def find(turn: Turn, command: Command, now: datetime) -> Question:
     if turn.status.is_terminal:
         raise _refused(turn, command, RefusalReason.FINAL, f"turn {turn.id} has ended: it is {turn.status}")
     if not turn.questions:
-        met = f"turn {turn.id} is {turn.status} and waits for no answer"
+        met = f"turn {turn.id} is {turn.status} and waits for no answer{NOBODY}"
         raise _refused(turn, command, RefusalReason.NOT_BLOCKED, met)
     question = _open(turn, command.correlation_id) or _fits_call(turn, command)
     if question is None:

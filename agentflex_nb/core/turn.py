@@ -60,8 +60,15 @@ class Question:
     metadata: FrozenDict = EMPTY
 
     def __str__(self) -> str:
-        about = f"{self.tool_name}: " if self.tool_name else ""
-        return f"{self.id} ({self.type}) {about}{self.message}"
+        return f"{self.id} ({self.type}) {self._about}{self.message}"
+
+    @property
+    def _about(self) -> str:
+        """The call in short: what tells two questions about one tool apart."""
+        if not self.tool_name:
+            return ""
+        given = ", ".join([f"{name}={value!r}" for name, value in self.arguments.items()])
+        return f"{self.tool_name}({given if len(given) <= 120 else given[:120] + '…'}): "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """An agent as a user makes it: the definition that the core knows, and the code that belongs to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 from ..core.agent import AgentDefinition, AgentExecutionPolicy
@@ -73,8 +74,18 @@ class Agent:
         if not is_chat_model(model):
             mend = "pass a chat model, for instance ScriptedModel"
             raise InvalidAgentError(f"agent {id!r} with model={model!r}", "something with `name` and `stream`", mend)
+        if isinstance(tools, str) or not isinstance(tools, Iterable):
+            raise InvalidAgentError(f"agent {id!r} with tools={tools!r}", "a list of tools", "write tools=[...]")
+        if not isinstance(execution_policy, AgentExecutionPolicy | None):
+            met, mend = f"agent {id!r} with execution_policy={execution_policy!r}", "write AgentExecutionPolicy(...)"
+            raise InvalidAgentError(met, "an AgentExecutionPolicy", mend)
+        if not (approval_policy is None or callable(approval_policy)):
+            met = f"agent {id!r} with approval_policy={approval_policy!r}"
+            raise InvalidAgentError(met, "ApprovalRules, or a function of turn, call and tool", "pass one of these")
         check_middlewares(middlewares)
-        self.given: Mapping[str, Any] = {key: value for key, value in locals().items() if key not in ("self", "mend")}
+        self.given: Mapping[str, Any] = {
+            key: value for key, value in locals().items() if key not in ("self", "mend", "met")
+        }
         if not (error_message is None or callable(error_message)):
             raise InvalidAgentError(f"agent {id!r} with error_message={error_message!r}", "a function", "pass one")
         self.tool_groups = tuple(tool_groups)
@@ -107,9 +118,15 @@ class Agent:
             version = digest([content, _code(sources(made, self._around, (), strict=True))])
         self.definition = AgentDefinition(id=id, version=version, **parts)
         self.model = model
-        self.tools: Mapping[str, Tool] = {item.name: item for item in made}
-        self.approval_policy = approval_policy
+        self.tools: Mapping[str, Tool] = MappingProxyType({item.name: item for item in made})
         self.attributes: Mapping[str, Any] = dict(attributes or {})
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_made", False) and name not in ("record", "definition_hash"):
+            met = f"agent.{name} = {value!r}"
+            raise InvalidAgentError(met, "an agent that does not change", f"make another one: agent.with_({name}=...)")
+        super().__setattr__(name, value)
 
     @property
     def id(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from ..core.errors import CommandRefusedError, RefusalReason, UnansweredError
 from ..core.inputs import AgentResumeCommand, ApproveTool, Command, Decline
 from ..core.machine import SuspensionType
-from ..core.questions import EXPIRED
+from ..core.questions import EXPIRED, NOBODY
 from ..core.turn import Question, Turn
 from .forms import faults
 from .tools import InvalidArgumentsError, Tool, to_text
@@ -19,12 +19,14 @@ def fail_if_asked(question: Question) -> Any:
     raise UnansweredError(question.id.partition(".")[0], [question], "and fail_if_asked forbids questions here")
 
 
-def pick(turn: Turn, call_id: str | None) -> Question:
+def pick(turn: Turn, call_id: str | Question | None) -> Question:
     """The open question meant: the named one, that about the named call, or the only one.
 
     Raises:
         CommandRefusedError: none is open, or several are and none was named.
     """
+    if isinstance(call_id, Question):
+        call_id = call_id.id
     if call_id is not None:
         for question in turn.questions:
             if call_id in (question.id, question.call_id):
@@ -110,9 +112,12 @@ def _no_pick(turn: Turn, call_id: str | None) -> CommandRefusedError:
         return CommandRefusedError(
             RefusalReason.WRONG_CORRELATION, f"turn {turn.id} {what}. Open: {listed}.", turn_id=turn.id
         )
-    reason = RefusalReason.FINAL if turn.status.is_terminal else RefusalReason.NOT_BLOCKED
+    final = turn.status.is_terminal
+    reason = RefusalReason.FINAL if final else RefusalReason.NOT_BLOCKED
     return CommandRefusedError(
-        reason, f"turn {turn.id} is {turn.status} and waits for no answer; nothing changed.", turn_id=turn.id
+        reason,
+        f"turn {turn.id} is {turn.status} and waits for no answer{'' if final else NOBODY}; nothing changed.",
+        turn_id=turn.id,
     )
 
 

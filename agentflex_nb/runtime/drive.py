@@ -23,7 +23,7 @@ from .ports import StoredTurn
 from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe, driving
 from .stream import TextBeat
 from .tools import Tool
-from .workers import in_thread
+from .workers import in_thread, settled
 
 __all__ = ["AgentRunnerOptions", "Drive", "Perform", "summary"]
 
@@ -44,6 +44,8 @@ class Drive(Scribe):
     def __init__(self, means: Means, agent: Agent, stored: StoredTurn, known: KnownTurn) -> None:
         super().__init__(means, agent.definition, stored, known)
         self.agent = agent
+        self.caught: BaseException | None = None
+        """What user code raised last."""
         self.raises: BaseException | None = None
         """A middleware's own error, raised to the caller if it ended the turn."""
         self.resolved: dict[str, Tool] = {}
@@ -70,6 +72,8 @@ class Drive(Scribe):
                 pass  # a stop that came after the last effect
         finally:
             BEAT.leave(self)
+            self.known.failure = self.caught if self.turn.status is AgentStatus.FAILED else None
+            self.caught = None
             driving.reset(above)
             left(outside)
             self._leave()
@@ -212,7 +216,7 @@ class Drive(Scribe):
             in_thread(partial(work, effect, done), "agentflex-tool")
         for done in at_work:
             with self.performing():
-                done.exception()
+                settled(done)
         for done in at_work:
             done.result()
 

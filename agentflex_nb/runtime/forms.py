@@ -29,6 +29,9 @@ def AgentForm(key: str, description: str, schema: type[BaseModel] | dict[str, An
     Raises:
         InvalidAgentError: no key, no description, or a schema that is empty, no JSON Schema, or leads out of itself.
     """
+    if isinstance(schema, type) and not issubclass(schema, BaseModel):
+        met = f"form {key!r} with schema={schema.__name__}"
+        raise InvalidAgentError(met, "a pydantic model or a JSON Schema", "make it a subclass of pydantic.BaseModel")
     plain = schema.model_json_schema() if isinstance(schema, type) else schema
     frozen: FrozenDict = freeze_strict(plain, f"schema of form {key!r}")
     return as_form(FormDefinition(key=key, description=description, schema=frozen))

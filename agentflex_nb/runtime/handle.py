@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ..core.errors import AgentFlexError, ErrorSummary, TurnFailedError, UnansweredError
+from ..core.errors import (
+    AgentFlexError,
+    CommandRefusedError,
+    ErrorSummary,
+    RefusalReason,
+    TurnFailedError,
+    UnansweredError,
+)
 from ..core.events import AgentEvent
 from ..core.inputs import AgentResumeCommand, Command
 from ..core.machine import AgentPhase, AgentStatus
@@ -12,7 +19,7 @@ from ..core.turn import Question, Turn
 from .answers import pick
 from .loop import refuse_on_loop
 from .results import Results
-from .scribe import KnownTurn
+from .scribe import RUNNABLE, KnownTurn
 
 
 class Verbs(Protocol):
@@ -23,6 +30,7 @@ class Verbs(Protocol):
     def reload(self, turn_id: str) -> Turn: ...
     def events(self, turn: str) -> list[AgentEvent]: ...
     def result(self, address: str) -> Any: ...
+    def run_until_blocked(self, turn: str) -> object: ...
     def resume(self, turn: str, command: Command) -> object: ...
     def cancel(self, turn: str, reason: str = "", **metadata: Any) -> bool: ...
     def interrupt(self, turn: str, message: str, **metadata: Any) -> object: ...
@@ -116,16 +124,28 @@ class AgentTurn:
         self._runner.reload(self.id)
         return self
 
+    def run_until_blocked(self) -> "AgentTurn":
+        """Move it on from where it stands, in this thread, until it is done or suspended.
+
+        For a turn that nobody moves: it was made and not run, an answer was only recorded, or its kernel is gone.
+        """
+        self._runner.run_until_blocked(self.id)
+        return self
+
     def wait(self, timeout: float | None = None) -> "AgentTurn":
         """Wait until the turn is done or suspended, never longer.
 
         Raises:
             TimeoutError: it still runs after `timeout` seconds.
-            CommandRefusedError: this very thread moves it, and would wait for itself.
+            CommandRefusedError: this very thread moves it, and would wait for itself; or nobody moves it, for instance
+                because its kernel is gone: `run_until_blocked` does.
         """
         refuse_on_loop("wait", "await turn.done()")
         if not self._known.wait(timeout):
             raise TimeoutError(f"turn {self.id} still runs after {timeout} s; wait on, or turn.cancel()")
+        if self.status in RUNNABLE:
+            met = f"turn {self.id} is {self.status}, and nobody here moves it: turn.run_until_blocked() does"
+            raise CommandRefusedError(RefusalReason.NOT_BLOCKED, f"{met}; nothing changed.", turn_id=self.id)
         return self
 
     async def done(self) -> "AgentTurn":
@@ -146,10 +166,10 @@ class AgentTurn:
         if turn.questions:
             raise UnansweredError(turn.id, turn.questions, "so it has no result yet")
         error = turn.error or ErrorSummary(kind="", message=turn.cancel.reason if turn.cancel else "")
-        raise TurnFailedError(turn.id, turn.status, error.kind, error.message)
+        raise TurnFailedError(turn.id, turn.status, error.kind, error.message) from self._known.failure
 
     def approve(
-        self, call_id: str | None = None, *, arguments: Mapping[str, Any] | None = None, **metadata: Any
+        self, call_id: str | Question | None = None, *, arguments: Mapping[str, Any] | None = None, **metadata: Any
     ) -> "AgentTurn":
         """Run the call that asks; name it when several ask. Metadata (by=, ticket=) is kept.
 
@@ -162,11 +182,13 @@ class AgentTurn:
         command = AgentResumeCommand.approve_tool(self._pick(call_id), arguments=arguments, **self._signed(metadata))
         return self._resume(command)
 
-    def reject(self, reason: str = "", call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+    def reject(self, reason: str = "", call_id: str | Question | None = None, **metadata: Any) -> "AgentTurn":
         """Do not run the call; the model is told the reason."""
         return self._resume(AgentResumeCommand.reject_tool(self._pick(call_id), reason, **self._signed(metadata)))
 
-    def submit(self, data: Mapping[str, Any] | str, call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+    def submit(
+        self, data: Mapping[str, Any] | str, call_id: str | Question | None = None, **metadata: Any
+    ) -> "AgentTurn":
         """The data of a form, or the text that answers a plain question.
 
         Raises:
@@ -174,7 +196,7 @@ class AgentTurn:
         """
         return self._resume(AgentResumeCommand.user_input(self._pick(call_id), data, **self._signed(metadata)))
 
-    def decline(self, reason: str = "", call_id: str | None = None, **metadata: Any) -> "AgentTurn":
+    def decline(self, reason: str = "", call_id: str | Question | None = None, **metadata: Any) -> "AgentTurn":
         """Do not fill in the form; the model is told the reason."""
         return self._resume(AgentResumeCommand.decline(self._pick(call_id), reason, **self._signed(metadata)))
 
@@ -188,7 +210,7 @@ class AgentTurn:
         return self
 
     def supply(
-        self, result: Any = None, *, error: str | None = None, call_id: str | None = None, **metadata: Any
+        self, result: Any = None, *, error: str | None = None, call_id: str | Question | None = None, **metadata: Any
     ) -> "AgentTurn":
         """The result of a call whose outcome is unknown, or that was carried out elsewhere."""
         command = AgentResumeCommand.external_result(self._pick(call_id), result, error=error, **self._signed(metadata))
@@ -210,7 +232,7 @@ class AgentTurn:
         """End the turn at its next safe point; False if that was asked for before, or it has ended."""
         return self._runner.cancel(self.id, reason, **self._signed({}))
 
-    def _pick(self, call_id: str | None) -> str:
+    def _pick(self, call_id: str | Question | None) -> str:
         self._runner.reload(self.id)
         return pick(self._known.turn, call_id).id
 

@@ -10,10 +10,12 @@ import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ..core.errors import WrongThreadError
+from .workers import TICK, settled
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ def wait_for(awaitable: Awaitable[T]) -> T:
 
     cancel = _begin(carry_out())
     try:
-        return done.result()
+        return settled(done).result()
     except KeyboardInterrupt:
         cancel()
         raise
@@ -96,12 +98,18 @@ def iterate(source: AsyncIterable[T]) -> Iterator[T]:
         raise WrongThreadError("an async model", "await")
     cancel = _begin(read())
     try:
-        while (met := arrived.get()) is not None:
+        while (met := _next(arrived)) is not None:
             if isinstance(met, BaseException):
                 raise met
             yield met[0]
     finally:
         cancel()
+
+
+def _next(arrived: SimpleQueue[T]) -> T:
+    while True:  # in ticks, as `settled` waits
+        with suppress(Empty):
+            return arrived.get(timeout=TICK)
 
 
 def _begin(coroutine: Coroutine[Any, Any, None]) -> Callable[[], None]:

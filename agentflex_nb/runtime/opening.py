@@ -44,6 +44,8 @@ def opened(
         ConversationBusyError: the conversation has a turn that has not ended.
         InvalidValueError: an input that is no message, or metadata that is no JSON.
     """
+    if not isinstance(options, AgentTurnOptions | None):
+        raise InvalidValueError("options", options, "AgentTurnOptions", "write AgentTurnOptions(...)")
     options, definition = options or AgentTurnOptions(), agent.definition
     messages = _messages(said)
     metadata: FrozenDict = freeze_strict(dict(options.metadata), "metadata") if options.metadata else EMPTY
@@ -69,7 +71,9 @@ def opened(
 def _messages(said: Said) -> tuple[Message, ...]:
     if isinstance(said, str):
         return (user(well_formed(said)),)
-    entries = tuple(said) if isinstance(said, Iterable) else (said,)
+    entries = tuple(said) if isinstance(said, Iterable) and not isinstance(said, Mapping) else (said,)
+    if not entries:
+        raise InvalidValueError("input", said, "at least one message", "say something")
     messages = tuple([checked_message(entry, f"input[{n}]") for n, entry in enumerate(entries)])
     _check_calls(messages)
     return messages

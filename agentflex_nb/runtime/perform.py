@@ -77,6 +77,7 @@ def _offer_tools(drive: Drive) -> Input:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        drive.caught = error
         if error is own:
             drive.raises = error  # a middleware's own error reaches the caller
         return ModelFailed(error=summary(error, "TOOLS_NOT_OFFERED"))
@@ -109,6 +110,7 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        drive.caught = error
         if id(error) not in own:
             drive.raises = error  # a middleware's own error reaches the caller
         code = "LEFT" if isinstance(error, StreamLeft) else ""
@@ -169,6 +171,7 @@ def _check_calls(drive: Drive, calls: tuple[ToolCall, ...]) -> Input:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        drive.caught = error
         return CheckFailed(summary(error, "APPROVAL_POLICY_FAILED"))
     return CallsChecked(verdicts)
 
@@ -227,6 +230,7 @@ def _run_tool(drive: Drive, call: ToolCall, form_data: FrozenDict | None) -> Inp
     except BaseException as error:
         if (form := _form_asked_for(error)) is not None:
             return _asked(drive, call, form, str(getattr(error, "message", "")))
+        drive.caught = error
         if id(error) not in own:
             drive.raises = error
         return ToolFailed(call.id, failure := summary(error), _worded(drive, call, error, failure))

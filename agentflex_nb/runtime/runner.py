@@ -5,7 +5,6 @@ The engine runs in the caller's thread, so a traceback, a debugger and the stop 
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
@@ -47,7 +46,7 @@ from .results import ToolResults
 from .scribe import AgentRunnerOptions, KnownTurn, Means, Wait
 from .streams import AgentStream
 from .turns import Turns
-from .workers import TICK, in_thread, in_worker
+from .workers import TICK, in_thread, in_ticks, in_worker
 
 __all__ = ["AgentRunner", "AgentTurnOptions", "AnyTurn", "in_worker", "utc_now"]
 
@@ -95,7 +94,7 @@ class AgentRunner:
         signature: Mapping[str, Any] | None = None,
         clock: Callable[[], datetime] = utc_now,
         monotonic: Callable[[], float] = time.monotonic,
-        wait: Wait = threading.Condition.wait_for,
+        wait: Wait = in_ticks,
         new_id: Callable[[datetime], str] = new_turn_id,
     ) -> None:
         self.store = store

@@ -27,6 +27,7 @@ from .interrupts import held
 from .ports import AgentTurnStore, StoredTurn
 from .publisher import Mailbox, Publisher
 from .results import ToolResults
+from .workers import in_ticks
 
 RUNNABLE = frozenset({AgentStatus.READY, AgentStatus.RUNNING})
 STOPPABLE = RUNNABLE | {AgentStatus.RETRY_SCHEDULED}
@@ -68,7 +69,18 @@ driving: ContextVar[tuple[str, ...]] = ContextVar("agentflex_driving", default=(
 class KnownTurn:
     """One turn, as this process knows it. Handles and drives of the same turn share it."""
 
-    __slots__ = ("__weakref__", "_changed", "drive", "left_at", "lock", "mailbox", "tended_by", "turn", "waited_by")
+    __slots__ = (
+        "__weakref__",
+        "_changed",
+        "drive",
+        "failure",
+        "left_at",
+        "lock",
+        "mailbox",
+        "tended_by",
+        "turn",
+        "waited_by",
+    )
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
@@ -79,6 +91,8 @@ class KnownTurn:
         """The one that has taken the turn, to move it on."""
         self.left_at: Turn | None = None
         """The state in which a drive of this process has left the turn, with every number up to it told and saved."""
+        self.failure: BaseException | None = None
+        """What was raised in this process and failed the turn, traceback and all."""
         self.tended_by = 0
         """How many in this process see to it that a scheduled retry, due soon, is made."""
         self.waited_by = 0
@@ -145,7 +159,7 @@ class KnownTurn:
                     turn_id=self.turn.id,
                 )
             with self._waiting():
-                return self._changed.wait_for(lambda: self.is_quiet or not (retries or self.drive), timeout)
+                return in_ticks(self._changed, lambda: self.is_quiet or not (retries or self.drive), timeout)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -72,6 +72,14 @@ class Tool:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidAgentError(f"tool {self.name!r} with {self.function!r}", "a function", "pass one")
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            met = f"tool {self.name!r} with a generator function, which would never run"
+            raise InvalidAgentError(
+                met, "a function that returns its result", "collect what it yields, and return that"
+            )
+        if not (isinstance(self.approval, bool) or callable(self.approval)):
+            met = f"tool {self.name!r} with approval={self.approval!r}"
+            raise InvalidAgentError(met, "True, False, or a function of the call", "pass one of these")
         for name in ("error_message", "summary"):
             if not ((given := getattr(self, name)) is None or callable(given)):
                 raise InvalidAgentError(f"tool {self.name!r} with {name}={given!r}", "a function", "pass one")

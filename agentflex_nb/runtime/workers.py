@@ -4,8 +4,10 @@ import asyncio
 import contextvars
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -14,6 +16,25 @@ R = TypeVar("R")
 _log = logging.getLogger(__name__)
 
 TICK = 0.2  # seconds between two looks of a waiting coroutine; an interrupt is felt within it (ipykernel issue 881)
+
+
+def in_ticks(condition: threading.Condition, holds: Callable[[], bool], timeout: float | None = None) -> bool:
+    """`condition.wait_for`, in ticks: a signal that comes just before a wait begins would be felt at its end only."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while not holds():
+        left = TICK if until is None else min(TICK, until - time.monotonic())
+        if left <= 0:
+            return False
+        condition.wait(left)
+    return True
+
+
+def settled(done: Future[R]) -> Future[R]:
+    """Wait until it is done, in ticks."""
+    while not done.done():
+        with suppress(TimeoutError):
+            done.exception(TICK)
+    return done
 
 
 def in_thread(function: Callable[[], object], name: str = "agentflex-worker") -> None:

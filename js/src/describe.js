@@ -104,7 +104,7 @@ export function describeCard(line, question, now) {
           sent: "On its way…",
         }[phase] ?? ""),
     refusal: refused ? { message: refusalText(refused), errors: refused.errors } : null,
-    gone: line.gone ? "The kernel is gone. Open the lab in a new one, and answer there:" : "",
+    gone: line.gone ? "The kernel is gone. In a new one: open the lab, lab.register(agent), and answer there:" : "",
   };
 }
 

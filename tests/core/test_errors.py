@@ -57,7 +57,7 @@ def test_one_class_catches_them_all():
         (TurnNotFoundError("t1"), {"turn_id": "t1"}, "no turn 't1'"),
         (ConversationBusyError("c", ["t1", "t2"]), {"active_turn_ids": ("t1", "t2")}, "busy with turn t1, t2"),
         (AgentVersionNotFoundError("a", "2", ["1"]), {"known": ("1",)}, "known versions: 1.*register"),
-        (AgentVersionNotFoundError("a", "2", []), {"known": ()}, "no version of it is known"),
+        (AgentVersionNotFoundError("a", "2", []), {"known": ()}, "nor any other version of it"),
         (
             AgentDriftError("a", "1", "has changed", "undo it"),
             {"differences": ()},
