@@ -223,7 +223,9 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
     )
     story.attempt = 1
     story.pending = tuple([PendingCall(call=call) for call in minted])
-    if all(story.tool(call.name) for call in minted):  # else all are listed, for a model that has invented one
+    if story.resolved and all(
+        story.tool(call.name) for call in minted
+    ):  # else all are listed, for a model that has invented one
         story.forget_uncalled()
     if story.cancel:
         return ending.cancelled(story)

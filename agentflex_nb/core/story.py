@@ -84,13 +84,12 @@ class Story:
 
     def forget_uncalled(self) -> None:
         """Of the tools that were resolved, keep those that waiting calls name."""
-        if self.resolved:
-            names = {pending.call.name for pending in self.pending}
-            self.resolved = tuple([tool for tool in self.resolved if tool.name in names])
+        names = {pending.call.name for pending in self.pending}
+        self.resolved = tuple([tool for tool in self.resolved if tool.name in names])
 
     def end(self, *effects: Effect) -> Advance:  # every field of a turn stands here and in __init__
         """The turn as it stands now, and what to do next."""
-        if not self.step_open:
+        if self.resolved and not self.step_open:
             self.forget_uncalled()  # nobody can call the others any more
         turn = Turn(
             identity=self.identity, status=self.status, phase=self.phase, version=self.version, sequence=self.sequence,
