@@ -72,7 +72,7 @@ def test_decision_records_are_numbered_without_gaps():
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("page", ["approvals.md", "listeners.md"])
+@pytest.mark.parametrize("page", ["approvals.md", "listeners.md", "tools.md"])
 def test_what_a_page_shows_works_as_it_stands(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)

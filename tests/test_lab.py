@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import agentflex_nb as af
@@ -466,3 +467,27 @@ def test_every_lab_keeps_its_promises(lab):
     lab.run(desk(), "three")
 
     check(lab)
+
+
+def test_what_a_tool_returned_outlives_its_kernel_and_is_a_row_of_the_lab(tmp_path):
+    """T14, K08: the next cell, the next lab and SQL all have the whole table."""
+    orders = pd.DataFrame({"order": [f"O-{n}" for n in range(500)], "amount": range(500)})
+
+    @af.tool
+    def load() -> pd.DataFrame:
+        """Load the orders."""
+        return orders
+
+    agent = af.Agent("loader", model=script(script.call("load"), "Done."), tools=[load])
+    path = tmp_path / "lab.duckdb"
+    with af.Lab(path, display=False) as lab:
+        turn = lab.run(agent, "load")
+        (address,) = turn.results
+        assert turn.results[address] is orders
+
+    with af.Lab(path, display=False) as lab:
+        pd.testing.assert_frame_equal(lab.result(f"result:{address}"), orders)
+        lab.register(agent)
+        pd.testing.assert_frame_equal(lab.restore(turn.id).results[address], orders)
+        row = lab.sql("select tool_call_id, media_type, bytes > 1000 as large from kept_results").to_dict("records")
+        assert row == [{"tool_call_id": address, "media_type": "application/vnd.apache.arrow.stream", "large": True}]

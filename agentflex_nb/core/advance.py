@@ -223,9 +223,10 @@ def _replied(story: Story, said: ModelReplied) -> Advance:
     )
     story.attempt = 1
     story.pending = tuple([PendingCall(call=call) for call in minted])
-    called = {call.name for call in minted}
-    if story.resolved and all(story.tool(name) for name in called):  # else all are listed, for a model that invents one
-        story.resolved = tuple([tool for tool in story.resolved if tool.name in called])
+    if story.resolved and all(
+        story.tool(call.name) for call in minted
+    ):  # else all are listed, for a model that has invented one
+        story.forget_uncalled()
     if story.cancel:
         return ending.cancelled(story)
     if minted and (spent := overspent(story)):

@@ -46,9 +46,8 @@ def problem_of(story: Story, pending: PendingCall) -> ErrorSummary | None:
         return None  # it was asked and answered, whatever has become of the form since
     asks_for_form = call.name == REQUEST_USER_INPUT and bool(definition.forms)
     if story.tool(call.name) is None and not asks_for_form:
-        known = (
-            ", ".join([*(spec.name for spec in definition.offered), *(tool.name for tool in story.resolved)]) or "none"
-        )
+        names = [spec.name for spec in (*definition.offered, *[tool.spec for tool in story.resolved])]
+        known = ", ".join(names) or "none"
         agent = f"agent {definition.id!r} version {definition.version!r}"
         return ErrorSummary(
             kind="UnknownTool", message=f"{agent} has no tool {call.name!r}; it has: {known}", code="UNKNOWN_TOOL"

@@ -82,14 +82,20 @@ class Story:
         """Replace the waiting call of the same id."""
         self.pending = tuple([pending if known.call.id == pending.call.id else known for known in self.pending])
 
+    def forget_uncalled(self) -> None:
+        """Of the tools that were resolved, keep those that waiting calls name."""
+        names = {pending.call.name for pending in self.pending}
+        self.resolved = tuple([tool for tool in self.resolved if tool.name in names])
+
     def end(self, *effects: Effect) -> Advance:  # every field of a turn stands here and in __init__
         """The turn as it stands now, and what to do next."""
+        if self.resolved and not self.step_open:
+            self.forget_uncalled()  # nobody can call the others any more
         turn = Turn(
             identity=self.identity, status=self.status, phase=self.phase, version=self.version, sequence=self.sequence,
             step_count=self.step_count, step_open=self.step_open, iteration_count=self.iteration_count,
             tool_call_count=self.tool_call_count, attempt=self.attempt, started_at=self.started_at,
-            messages=self.messages, pending=self.pending,
-            resolved=self.resolved if self.step_open or self.pending else (),  # else nobody can call them any more
+            messages=self.messages, pending=self.pending, resolved=self.resolved,
             suspension=self.suspension, asked=self.asked, answers=self.answers, migrations=self.migrations,
             usage=self.usage, cancel=self.cancel, output=self.output,
             finish_reason=self.finish_reason, error=self.error, ended_at=self.ended_at, interrupt=self.interrupt,

@@ -119,6 +119,9 @@ class Agent:
         self.definition = AgentDefinition(id=id, version=version, **parts)
         self.model = model
         self.tools: Mapping[str, Tool] = MappingProxyType({item.name: item for item in made})
+        self._grouped = {
+            item.name: (*self.interceptors, *group.interceptors) for group in self.tool_groups for item in group.tools
+        }
         self.attributes: Mapping[str, Any] = dict(attributes or {})
         self._made = True
 
@@ -158,14 +161,7 @@ class Agent:
 
     def interceptors_of(self, name: str) -> tuple[Interceptor, ...]:
         """What stands around the function of this tool, the outermost first."""
-        return next(
-            (
-                (*self.interceptors, *group.interceptors)
-                for group in self.tool_groups
-                if any(tool.name == name for tool in group.tools)
-            ),
-            self.interceptors,
-        )
+        return self._grouped.get(name, self.interceptors)
 
     @property
     def _around(self) -> dict[str, Callable[..., Any] | None]:

@@ -10,8 +10,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import ResultNotFoundError
 from ..core.events import EventType
@@ -55,8 +54,7 @@ class RecentValues:
             return (self._values[call_id],)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(NamedTuple):
     """A value as the model is told it, and the whole of it where that is more."""
 
     text: str
@@ -78,12 +76,12 @@ class ToolResults:
             self._recent.put(call_id, value)
         text, whole = _shown(value, tool)
         if whole is None:
-            return Told(text=text, value_type=kind)
+            return Told(text, kind)
         if not kind:
             self._recent.put(call_id, value)
         kept = self._store.pack(value)
         where = address_of(call_id) if kept else f"{address_of(call_id)}, as long as this kernel lives"
-        return Told(text=f"{text}\n[{whole} {where}]", value_type=kind, kept=kept)
+        return Told(f"{text}\n[{whole} {where}]", kind, kept)
 
     def find(self, address: str) -> Any:
         """The value that an address, or the id of a call, names.
@@ -167,7 +165,7 @@ def _shown(value: Any, tool: Tool) -> tuple[str, str | None]:
         if text.startswith(told):
             return told, f"{len(text) - len(told):,} of {len(text):,} characters are not shown. The whole result is"
         return told, "This is an outline. The whole result is"
-    return text, "The whole result is" if is_table(value) else None
+    return text, "The whole result is" if type(value) is not str and is_table(value) else None
 
 
 def _summarised(value: Any, tool: Tool) -> str | None:

@@ -44,7 +44,8 @@ def sources(
             found.append(_source(part, "source", function, _code(function, f"the {part}", strict)))
     for middleware in middlewares:
         kind: Any = type(middleware)
-        methods = [method for name, method in vars(kind).items() if name.startswith("around_")]
+        named = ("tools", "resolve", "around_step", "around_model", "around_tool")
+        methods = [method for name, method in vars(kind).items() if name in named]
         text = "\n".join(filter(None, map(text_of, methods)))
         part = f"middleware {kind.__name__}"
         found.append(AgentSource(part=part, name=kind.__qualname__, module=kind.__module__, code="", text=text))

@@ -24,6 +24,7 @@ from ..core.machine import AgentPhase, AgentStatus, SuspensionType
 from ..core.messages import Message, ToolCall, Usage, assistant, system, user
 from ..core.story import Advance
 from ..core.turn import AgentSuspension, Question, Turn, TurnIdentity
+from ..core.values import PackedValue
 from ..core.verdicts import ALLOWED, ToolApprovalDecision, Verdict
 from ..runtime.ports import AgentTurnStore, StoredTurn
 from ..store.codec import register_message
@@ -271,6 +272,38 @@ class StoreContract:
         tale = Tale(store, attached=[user("again"), user("again"), system("again")])
 
         assert loaded(store).turn.messages == tale.turn.messages
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def test_a_whole_result_is_saved_with_its_text(self, store: AgentTurnStore) -> None:
+        """T14, P5."""
+        whole = PackedValue("application/octet-stream", b"\x00\xff" * 50_000)
+        tale = Tale(store).call()
+        call_id = tale.turn.pending[0].call.id
+        assert store.result(call_id) is None
+
+        tale.say(ToolReturned(call_id, "100,000 bytes", "bytes", whole)).finish()
+
+        assert store.result(call_id) == whole
+        assert store.result("nobody.1.0") is None
+        assert loaded(store).turn == tale.turn
+
+    def test_a_result_that_lost_a_race_is_not_saved(self, store: AgentTurnStore) -> None:
+        """P2."""
+        turn = replace(Tale(store).turn, version=4)
+
+        with pytest.raises(VersionConflictError):
+            store.commit(turn, [], expected=3, reserved=0, results=[("t1.1.0", PackedValue("text/plain", b"lost"))])
+
+        assert store.result("t1.1.0") is None
+
+    def test_what_can_be_packed_comes_back(self, store: AgentTurnStore) -> None:
+        """T14."""
+        for value in ("text", b"bytes", {"a": [1, None, "\u00fc"]}):
+            packed = store.pack(value)
+            assert packed is not None
+            assert store.unpack(packed) == value
+        assert store.pack(object()) is None
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -550,6 +583,11 @@ class KeptStoreContract(StoreContract):
         store.append("t1", [told(77)], reserved=200)
         store.request_cancel("t1")
         before = loaded(store, "t1"), loaded(store, "t2"), store.events("t1"), store.conversation("c2")
+        whole = PackedValue("application/octet-stream", bytes(range(256)))
+        for id in ("t4", "t5"):
+            tale = Tale(store, id).call()
+            tale.say(ToolReturned(tale.turn.pending[0].call.id, "256 bytes", "bytes", whole))
+        tale.finish()
         store.close()
 
         store = self.open(tmp_path)
@@ -557,6 +595,7 @@ class KeptStoreContract(StoreContract):
         assert (loaded(store, "t1"), loaded(store, "t2"), store.events("t1"), store.conversation("c2")) == before
         assert (loaded(store, "t1").turn, loaded(store, "t2").turn) == (waits.turn, ended.turn)
         assert store.active_turns("c1") == ["t1"]
+        assert [store.result(f"{id}.1.0") for id in ("t4", "t5")] == [whole, whole]
         with pytest.raises(ConversationBusyError):
             Tale(store, "t3", conversation_id="c1")
         waits.store = store

@@ -72,6 +72,16 @@ class Middleware(af.AgentMiddleware):
     def __init__(self, world: "World") -> None:
         self.world = world
 
+    def tools(self, turn: Turn) -> list[af.Tool]:
+        if self.world.calm or self.world.fate(True, True, False):
+            return [self.world.extra]
+        if self.world.fate(*[False] * 20, True):
+            raise self.world.fate(Boom("tools"), ConnectionError("gone"), SystemExit(4), GeneratorExit())
+        return []
+
+    def resolve(self, turn: Turn, name: str) -> af.Tool | None:
+        return self.world.extra if name == "extra" else None
+
     def around_step(self, turn: Turn, proceed: Callable[[Turn], Turn]) -> Turn:
         return self._around(proceed, turn)
 
@@ -111,6 +121,7 @@ class World:
         self.ids = counting_ids("t")
         self.name = "arbitrary"
         self.policy = self._execution_policy()
+        self.grouped = self.fate(False, True)
         self.middlewares = [Middleware(self)] if self.fate(False, False, True) else []
         self.begin_life()
 
@@ -147,11 +158,16 @@ class World:
         ship = af.Tool(name="ship", description="", function=lambda n=0: None, external=True)
         fan = af.Tool(name="fan", description="", function=lambda n=0: self.work("fan"), parallel=True)
 
+        self.extra = af.Tool(name="extra", description="", function=lambda n=0: self.work("extra"), approval=self.judge)
+        far = af.Tool(name="far", description="", function=lambda n=0: self.work("far"), max_result_chars=1)
+        group = af.ToolGroup("far", [far], condition=self.holds, interceptors=[self.around])
+
         async def wait_for(n: int = 0) -> Any:
             return self.work("wait_for")
 
         return af.Agent(
             "any", version="1", model=self, tools=[look, pay, mail, ship, fan, wait_for], forms=[FORM],
+            tool_groups=[group] if self.grouped else [],
             execution_policy=self.policy, middlewares=self.middlewares,
         )  # fmt: skip
 
@@ -250,7 +266,9 @@ class World:
                 return [*calls, UsageDelta(af.Usage(input_tokens=5)), Finish(reason=fate("tool_calls", "stop", None))]
 
     def _call(self, index: int) -> ToolCallDelta:
-        name = self.fate("pay", "look", "mail", "ship", "fan", "wait_for", "request_user_input", "nonsense", "fan")
+        name = self.fate(
+            "pay", "look", "mail", "ship", "fan", "wait_for", "request_user_input", "nonsense", "fan", "extra", "far"
+        )
         whole = '{"form_key": "address"}' if name == "request_user_input" else '{"n": 1}'
         arguments = self.fate(whole, whole, whole, whole, "{}", "", "{", "[1]", '{"n": "x"}', '{"m": 1}', '{"n": NaN}')
         return ToolCallDelta(index=index, id=self.fate("call_0", "", "call_1"), name=name, arguments=arguments)
@@ -271,6 +289,26 @@ class World:
             None,
             7,
         )
+
+    def holds(self, turn: Turn) -> bool:
+        """The condition of a group."""
+        if self.calm:
+            return True
+        self.meddle()
+        said = self.fate(True, True, False, Boom("condition"), ConnectionError("gone"), SystemExit(5), "maybe")
+        if isinstance(said, BaseException):
+            raise said
+        return said  # type: ignore[return-value]
+
+    def around(self, call: af.ToolCall, proceed: Callable[[af.ToolCall], Any]) -> Any:
+        """An interceptor."""
+        when = "" if self.calm else self.fate(*[""] * 20, "before", "after", "instead")
+        if when == "before":
+            raise self.fate(Boom("before"), SystemExit(6), StopIteration())
+        result = "instead" if when == "instead" else proceed(call)
+        if when == "after":
+            raise Boom("after")
+        return result
 
     def judge(self, call: af.ToolCall) -> Any:
         """An approval policy."""

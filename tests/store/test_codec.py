@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentflex_nb.core.agent import AgentBudget, AgentExecutionPolicy, AgentRetryPolicy, ClosingTexts
+from agentflex_nb.core.agent import AgentBudget, AgentExecutionPolicy, AgentRetryPolicy, ClosingTexts, ToolDefinition
 from agentflex_nb.core.errors import InvalidValueError, NewerFormatError, StoreDamagedError, StoreError
 from agentflex_nb.core.events import AgentEvent
 from agentflex_nb.core.frozen import FrozenDict, freeze
@@ -49,6 +49,9 @@ for kind, values in (
     (AgentExecutionPolicy, st.builds(AgentExecutionPolicy, max_iterations=COUNTS, max_steps=COUNTS)),
 ):
     st.register_type_strategy(kind, values)
+
+NAMES = st.text(st.characters(categories=["L"]), min_size=1, max_size=8)
+st.register_type_strategy(ToolDefinition, st.builds(ToolDefinition, name=NAMES, max_result_chars=COUNTS))
 
 MESSAGES = st.builds(Message)
 TURNS = st.builds(

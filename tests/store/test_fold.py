@@ -12,6 +12,7 @@ import pytest
 
 from agentflex_nb.core.errors import StoreError
 from agentflex_nb.core.inputs import AgentResumeCommand, CallsChecked, Proceed, ToolReturned
+from agentflex_nb.core.values import PackedValue
 from agentflex_nb.store import fold as folding
 from agentflex_nb.store.archive import Archive
 from agentflex_nb.store.fold import DERIVED, Fold, fold
@@ -21,7 +22,8 @@ from agentflex_nb.store.unfolded import FoldCursor
 from agentflex_nb.testing.store_contract import ASK, Tale
 
 WITHOUT = {"events": "event_pk", "turns": "first_event_pk"}  # these say in which order rows came to this file
-KEPT = ("events", "snapshots", "messages", "turn_messages", "conversation_messages")
+KEPT = ("events", "snapshots", "messages", "turn_messages", "conversation_messages", "kept_results")
+WHOLE = PackedValue("application/octet-stream", bytes(range(256)))
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def tell(store, turn_id="t1", **options) -> Tale:
     tale = Tale(store, turn_id, conversation_id=f"of {turn_id}", **options).step().call(ASK)
     tale.say(AgentResumeCommand.approve_tool(tale.turn.questions[0].id, by="alice"), Proceed())
     call = tale.turn.pending[0].call.id
-    return tale.say(CallsChecked({call: ASK}), ToolReturned(call, "paid")).finish()
+    return tale.say(CallsChecked({call: ASK}), ToolReturned(call, "paid", "bytes", WHOLE)).finish()
 
 
 def content(archive, table: str) -> list[tuple]:
@@ -61,8 +63,12 @@ def test_everything_is_carried_over_and_let_go_of(record, archive):
     assert archive.rows("select distinct version from snapshots order by 1") == [
         (n,) for n in range(tale.turn.version + 1)
     ]
+    assert archive.rows("select turn_id, tool_call_id, media_type, bytes, body from kept_results") == [
+        ("t1", "t1.2.0", WHOLE.media_type, 256, WHOLE.data)
+    ]
     assert record.load("t1") is None
     assert record.events("t1") == []
+    assert record.result("t1.2.0") is None
 
 
 def test_a_second_fold_of_the_same_rows_takes_nothing(record, archive):

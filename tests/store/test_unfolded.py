@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from agentflex_nb.core.inputs import Cancel
+from agentflex_nb.core.inputs import Cancel, ToolReturned
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.messages import assistant, user
+from agentflex_nb.core.values import PackedValue
 from agentflex_nb.store import sqlite
 from agentflex_nb.store.codec import decode_events, decode_message, decode_turn
 from agentflex_nb.store.sqlite import SqliteStore
@@ -13,7 +14,8 @@ from agentflex_nb.store.unfolded import FoldCursor
 from agentflex_nb.testing.store_contract import ASK, Tale, loaded, told
 
 START = FoldCursor()
-TABLES = ("messages", "turn_messages", "conversation_messages", "journal", "heads")
+TABLES = ("messages", "turn_messages", "conversation_messages", "journal", "results", "heads")
+WHOLE = PackedValue("text/plain", b"x" * 300)
 
 
 @pytest.fixture
@@ -79,7 +81,8 @@ def test_a_cancel_request_brings_its_head_again(store):
 @pytest.mark.parametrize("limits", [{"rows": 1}, {"rows": 7}, {"text": 1}, {"text": 900}, {"rows": 3, "text": 500}])
 def test_in_small_batches_nothing_is_left_out_and_nothing_points_ahead(store, limits):
     for n in range(4):
-        Tale(store, f"t{n}", conversation_id="c1", attached=[user("again")]).step().finish()
+        tale = Tale(store, f"t{n}", conversation_id="c1", attached=[user("again")]).call()
+        tale.say(ToolReturned(f"t{n}.1.0", "x…", kept=WHOLE)).finish()
     store.remember("c1", [assistant("later")])
     whole = store.unfolded(START)
 
@@ -96,7 +99,7 @@ def test_in_small_batches_nothing_is_left_out_and_nothing_points_ahead(store, li
             assert head[12] <= found.cursor.journal
             assert json.loads(head[6])["identity"]["instructions"] in hashes
 
-    assert {table: seen[table] for table in TABLES[:4]} == {table: getattr(whole, table) for table in TABLES[:4]}
+    assert {table: seen[table] for table in TABLES[:5]} == {table: getattr(whole, table) for table in TABLES[:5]}
     assert {head[0]: head for head in seen["heads"]} == {head[0]: head for head in whole.heads}
 
 

@@ -97,6 +97,17 @@ class LoadsHalfACommit(MemoryStore):
         return stored and replace(stored, turn=replace(stored.turn, messages=stored.turn.messages[:2]))
 
 
+class LosesResults(MemoryStore):
+    def commit(self, turn, events, *, expected, reserved, results=()):
+        super().commit(turn, events, expected=expected, reserved=reserved)
+
+
+class KeepsResultsBeforeItLooks(MemoryStore):
+    def commit(self, turn, events, *, expected, reserved, results=()):
+        self._results.update(results)
+        super().commit(turn, events, expected=expected, reserved=reserved)
+
+
 class StaysOpen(MemoryStore):
     def close(self):
         pass
@@ -117,6 +128,8 @@ CAUGHT = {
     KeepsTheFirstInstructions: "test_a_migrated_turn_comes_back_with_its_new_version_and_instructions",
     ForgetsWhatItWaitsFor: "test_what_is_loaded_equals_what_was_saved",
     LoadsHalfACommit: "test_a_reader_never_sees_half_a_commit",
+    LosesResults: "test_a_whole_result_is_saved_with_its_text",
+    KeepsResultsBeforeItLooks: "test_a_result_that_lost_a_race_is_not_saved",
     StaysOpen: "test_a_closed_store_says_so",
 }
 

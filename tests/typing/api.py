@@ -1,5 +1,6 @@
 """How a user's code looks to a type checker: checked by mypy, never run."""
 
+from collections.abc import Callable
 from typing import Any, assert_type
 
 import pandas as pd
@@ -21,6 +22,21 @@ def refund(order_id: str, amount: float) -> str:
     return order_id
 
 
+@af.tool(on_error="RETURN_ERROR_TO_MODEL", max_result_chars=2_000, summary=len)
+def add_up(frame: af.ResultRef[pd.DataFrame]) -> float:
+    """Add up what an earlier call returned."""
+    assert_type(frame, pd.DataFrame)
+    return float(frame["amount"].sum())
+
+
+def timed(call: af.ToolCall, proceed: Callable[[af.ToolCall], Any]) -> Any:
+    return proceed(call)
+
+
+def late(turn: af.Turn) -> bool:
+    return turn.step_count > 1
+
+
 def policy(turn: af.Turn, call: af.ToolCall, tool: af.Tool) -> af.Verdict:
     return af.ToolApprovalDecision.ALLOW
 
@@ -29,7 +45,15 @@ def listen(event: af.AgentEvent) -> None:
     assert_type(event.type, af.EventType)
 
 
-agent = af.Agent("a", model=af.ScriptedModel("hi"), tools=[lookup, refund, len], approval_policy=policy)
+agent = af.Agent(
+    "a",
+    model=af.ScriptedModel("hi"),
+    tools=[lookup, refund, len],
+    tool_groups=[af.ToolGroup("sums", [add_up, max], condition=late, interceptors=[timed])],
+    interceptors=[timed],
+    error_message=lambda call, error: f"{call.name}: {error}",
+    approval_policy=policy,
+)
 assert_type(agent.with_(instructions="x"), af.Agent)
 
 with af.Lab("lab.duckdb", user="alice", listeners=[listen]) as lab:
@@ -39,6 +63,7 @@ with af.Lab("lab.duckdb", user="alice", listeners=[listen]) as lab:
     assert_type(turn.text, str)
     assert_type(turn.approve(by="bob"), af.AgentTurn)
     assert_type(turn.usage.total_tokens, int | None)
+    assert_type(turn.results, af.Results)
     assert_type(lab.turns(turn=turn), pd.DataFrame)
     assert_type(lab.sql("select 1"), pd.DataFrame)
     assert_type(lab.stream(agent, "hello").turn, af.AgentTurn)
