@@ -211,10 +211,10 @@ def test_what_the_run_raises_comes_after_the_last_event(desk, error, told):
 class Failing(MemoryStore):
     """Loses its disk in the middle of a turn."""
 
-    def commit(self, turn, events, *, expected, reserved):
+    def commit(self, turn, events, **rest):
         if turn.version >= 1:
             raise StoreError("the disk is full")
-        super().commit(turn, events, expected=expected, reserved=reserved)
+        super().commit(turn, events, **rest)
 
 
 def test_the_loss_of_the_store_reaches_the_reader():
