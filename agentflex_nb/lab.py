@@ -5,6 +5,7 @@ A lab only delegates: to `lab.runner` for turns, to `lab.store` for the record, 
 
 import functools
 import getpass
+import inspect
 import logging
 import os
 import threading
@@ -56,7 +57,7 @@ class Lab:
         durability: "power" survives a power cut, "process" a killed kernel (and is faster).
         display: Whether runs appear under the cell; by default where there is a notebook. A policy says how much of
             them may be seen there; the lab's record and its tables stay whole.
-        listeners: Functions of an event.
+        listeners: Functions of an event, and ready ones. A cell that is run again replaces those that it gave before.
         options: How the runner works.
 
     Raises:
@@ -99,8 +100,10 @@ class Lab:
         elif display is not None:
             self._display = display
         self.runner.signature = {"by": self.user}
-        for listener in listeners:
-            self.runner.add_event_listener(listener)
+        for place, listener in enumerate(listeners):
+            # An object is made anew when its cell runs again: it takes the place of the one before.
+            key = None if inspect.isroutine(listener) else (type(listener), place)
+            self.runner.add_event_listener(listener, key)
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 

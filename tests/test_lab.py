@@ -460,6 +460,19 @@ def test_a_listener_that_raises_is_told_in_the_panel_also_at_the_last_event(tmp_
     assert "Listeners that raised: the report (1 time)" in second
 
 
+def test_a_cell_that_opens_its_lab_again_measures_and_tells_once(lab):
+    told = []
+    for _ in range(2):
+        metrics = af.MetricsListener()
+        assert af.Lab(lab.path, listeners=[told.append, metrics, af.LogListener()]) is lab
+
+    turn = lab.run(desk(), "My lamp broke.")
+
+    assert told == turn.events()
+    assert sum(metric.count for metric in metrics.snapshot() if metric.name == "events") == len(told)
+    assert len([key for key in lab.runner._publisher._listeners if isinstance(key, tuple)]) == 3
+
+
 def test_every_lab_keeps_its_promises(lab):
     """I1 to I7."""
     lab.run(desk(), "one").approve()

@@ -77,8 +77,8 @@ class DisplayPolicy:
             raise InvalidValueError("sample", self.sample, "a share from 0 to 1", f"{self.sample!r} is none")
         if self.max_chars is not None and self.max_chars < 1:
             raise InvalidValueError("max_chars", self.max_chars, "at least 1", "leave it out to show all")
-        if isinstance(self.redact, str | re.Pattern) or callable(self.redact):
-            object.__setattr__(self, "redact", (self.redact,))
+        alone = isinstance(self.redact, str | re.Pattern) or callable(self.redact)
+        object.__setattr__(self, "redact", (self.redact,) if alone else tuple(self.redact))
         for redactor in self.redact:
             _check(redactor)
 

@@ -372,3 +372,13 @@ def test_half_a_secret_at_the_edge_of_a_cut_result_is_left_away(stage):
 
     assert "sk-" not in seen
     assert len(seen) == 1_800
+
+
+def test_a_policy_is_a_value():
+    words = ["a", "b"]
+    policy = DisplayPolicy(redact=words)
+    words.append("c")
+
+    assert policy == DisplayPolicy(redact=("a", "b"))
+    assert hash(policy) == hash(DisplayPolicy(redact=("a", "b")))
+    assert DisplayPolicy(redact="a") == DisplayPolicy(redact=["a"])
