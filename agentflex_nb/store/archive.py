@@ -38,6 +38,10 @@ _CONFIG: dict[str, Any] = {
     "memory_limit": "50%",
 }
 _READS = frozenset({"SELECT", "EXPLAIN", "MULTI"})  # MULTI: a PIVOT
+# how a question begins, whatever is to be explained: EXPLAIN ANALYZE would run a COPY, and a PIVOT may stand in one
+_ASKS = frozenset(
+    ("select", "from", "with", "pivot", "unpivot", "values", "table", "describe", "desc", "show", "summarize", "(")
+)
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 Cursor = duckdb.DuckDBPyConnection
@@ -213,9 +217,10 @@ class Archive:
         statements = cursor.extract_statements(text)
         if len(statements) != 1:
             raise QueryError(text, f"{len(statements)} statements", "one at a time")
-        kind = statements[0].type.name
-        if not write and kind not in _READS:
-            raise QueryError(text, f"a statement that may change something ({kind})", "pass write=True if it should")
+        kind, word = statements[0].type.name, _first_word(text)
+        if not write and (kind not in _READS or word not in _ASKS):
+            met = f"a statement that may change something ({kind if kind not in _READS else word.upper()})"
+            raise QueryError(text, met, "pass write=True if it should")
 
     def _lent(self, name: str) -> str:
         if not name.isidentifier() or name.lower() in self.names():
@@ -259,6 +264,23 @@ def fault(path: str, error: duckdb.Error) -> StoreError:
             return StoreError(f"{path}: {said}; {mend}.")
     return StoreError(f"{path}: {said}; nothing was written, and what was stands.")
 
+
+def _first_word(text: str) -> str:
+    """How a statement begins, without comments and without EXPLAIN and its options."""
+    data = text.encode()
+    tokens = [at for at, kind in duckdb.tokenize(text) if kind.name != "comment"]
+    words = [_WORD.match(data, at) for at in tokens]
+    read = [word.group().decode().lower() if word else "" for word in words]
+    while read and read[0] == "explain":
+        read = read[1:]
+        if read and read[0] == "analyze":
+            read = read[1:]
+        elif read and read[0] == "(":
+            read = read[read.index(")") + 1 :] if ")" in read else []
+    return read[0] if read else ""
+
+
+_WORD = re.compile(rb"\w+|\(|\)")
 
 # what DuckDB says -> what to do
 _KEEP = "keep a copy of it and of the .wal beside it, then restore the last good one or choose another file"

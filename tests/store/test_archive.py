@@ -140,8 +140,8 @@ def test_an_archive_that_is_opened_anew_has_what_was_committed(path):
         ("copy turns to 'turns.csv'", "may change something"),
         ("attach ':memory:' as other", "may change something"),
         ("commit", "may change something"),
-        ("with gone as (delete from lab returning *) from gone", "a statement that writes"),
-        ("explain analyze insert into lab values ('a', 'b')", "a statement that writes"),
+        ("with gone as (delete from lab returning *) from gone", "may change something"),
+        ("explain analyze insert into lab values ('a', 'b')", "may change something"),
         ("select 1; drop table turns", "2 statements"),
         ("", "0 statements"),
     ],
@@ -302,3 +302,37 @@ def test_the_views_are_answered_by_an_empty_lab(archive):
 
     assert [archive.query(f"from {view}").num_rows for view in views] == [0] * len(views)
     assert set(views) <= set(archive.names())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "copy (select 1) to '{file}'",
+        "explain analyze copy (select 1) to '{file}'",
+        "/* a question */ explain analyze copy (select 1) to '{file}'",
+        "explain (analyze) copy (select 1) to '{file}'",
+        "-- no harm\nexplain explain analyze copy (select 1) to '{file}'",
+        "copy (pivot range(3) t(n) on n) to '{file}'",
+        "explain analyze set threads = 1",
+        "explain analyze checkpoint",
+        "explain analyze create table mine as select 1",
+    ],
+)
+def test_a_question_writes_nothing_also_where_it_is_dressed_as_one(path, tmp_path, text):
+    with closing(Archive(path)) as archive, pytest.raises(QueryError):
+        archive.query(text.format(file=tmp_path / "out.csv"))
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1", "from turns", "with a as (select 1) from a", "(select 1) union all (select 2)", "values (1)",
+        "pivot turns on status using count(*)", "with a as (pivot turns on status using count(*)) from a",
+        "explain select 1", "explain analyze select 1", "-- why\nselect 1", "describe turns", "show tables",
+        "summarize turns", "table turns", "/* ü */ explain (analyze) select 'copy'",
+    ],
+)  # fmt: skip
+def test_every_kind_of_question_is_answered(path, text):
+    with closing(Archive(path)) as archive:
+        assert archive.query(text) is not None
