@@ -504,3 +504,42 @@ def test_what_a_tool_returned_outlives_its_kernel_and_is_a_row_of_the_lab(tmp_pa
         pd.testing.assert_frame_equal(lab.restore(turn.id).results[address], orders)
         row = lab.sql("select tool_call_id, media_type, bytes > 1000 as large from kept_results").to_dict("records")
         assert row == [{"tool_call_id": address, "media_type": "application/vnd.apache.arrow.stream", "large": True}]
+
+
+def test_run_inside_an_async_tool_names_its_twin_and_leaves_nothing_behind(lab):
+    """Y8"""
+    told = []
+
+    @af.tool
+    async def nested() -> str:
+        """Nested."""
+        try:
+            lab.run(desk(), "inner", conversation_id="c1")
+        except af.WrongThreadError as error:
+            told.append(str(error))
+        return "went on"
+
+    lab.run(af.Agent("outer", model=script(script.call("nested"), "Done."), tools=[nested]), "go")
+
+    assert ["await lab.arun" in text for text in told] == [True]
+    assert len(lab.turns(where={"conversation_id": "c1"})) == 0
+
+
+def test_a_panel_of_yesterdays_turn_shows_what_was_asked(shown, capsys):
+    turn = shown.run(desk(), "My lamp broke.")
+    capsys.readouterr()
+    shown._listener = None
+
+    shown.restore(turn.id)
+
+    assert "My lamp broke." in capsys.readouterr().out
+
+
+def test_an_agent_that_was_edited_is_told_so(lab):
+    """P12, K34"""
+    turn = lab.run(desk(), "My lamp broke.")
+    other = af.AgentRunner(lab.store)
+    other.loader.register(desk().with_(instructions="Be short."))
+
+    with pytest.raises(af.AgentVersionNotFoundError, match="a definition that changed is another version"):
+        other.restore(turn.id)

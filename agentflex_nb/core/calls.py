@@ -17,7 +17,7 @@ from .events import EventType
 from .forms import REQUEST_USER_INPUT, AgentForm
 from .frozen import FrozenDict, changed
 from .inputs import ToolReturned
-from .messages import Role, tool_result
+from .messages import Origin, Role, tool_result
 from .questions import OUTCOME_UNKNOWN, question_id
 from .results import tell_completed, tell_failed, tell_returned, tell_supplied
 from .retry import try_again
@@ -173,13 +173,14 @@ def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *,
     strategy = (tool.on_error if tool else None) or story.identity.policy.tool_errors
     strict = strategy is ToolErrorStrategy.FAIL_TURN
     ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
-    story.put(changed(pending, started=False, content=told, fatal=error if ends else None))
+    made_up = ends or not started
+    story.put(changed(pending, started=False, content=told, made_up=made_up, fatal=error if ends else None))
 
 
 def _take_result(story: Story, pending: PendingCall, result: str) -> Advance | None:
     """Put the result into the history; the end of the turn, if it is an error that ends it."""
     tell_supplied(story, pending)
-    _settle(story, pending, result)
+    _settle(story, pending, result, Origin.RUNTIME if pending.made_up else Origin.SOURCE)
     return fail(story, pending.fatal) if pending.fatal else None
 
 
@@ -213,6 +214,6 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
     _settle(story, pending, json.dumps(told, ensure_ascii=False))
 
 
-def _settle(story: Story, pending: PendingCall, content: str) -> None:
+def _settle(story: Story, pending: PendingCall, content: str, origin: Origin = Origin.SOURCE) -> None:
     story.pending = tuple([known for known in story.pending if known.call.id != pending.call.id])
-    story.say(tool_result(pending.call, content))
+    story.say(tool_result(pending.call, content, origin))

@@ -154,9 +154,11 @@ def _answer_calls(story: Story, why: str) -> None:
         tell_supplied(story, pending)
     supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
     started = {pending.call.id for pending in story.pending if pending.started}
+    made_up = {pending.call.id for pending in story.pending if pending.made_up}
     for call in open_calls(story.messages):
         if call.id in supplied:
-            story.say(tool_result(call, supplied[call.id]))
+            own = call.id in made_up
+            story.say(tool_result(call, supplied[call.id], Origin.RUNTIME if own else Origin.SOURCE))
         else:
             text = closing.text("started" if call.id in started else "not_run", why)
             story.say(tool_result(call, text, Origin.RUNTIME))

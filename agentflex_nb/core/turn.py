@@ -151,6 +151,8 @@ class PendingCall:
     """Whether the supplied outcome is an error."""
     content: str | None = None
     """Its result, told already, which waits for its place in the history."""
+    made_up: bool = False
+    """Whether that result is the runtime's own text: nothing was run, or nothing came of it that could go on."""
     fatal: ErrorSummary | None = None
     """The error with which the turn fails once this call's result is in the history."""
     failure: ErrorSummary | None = None

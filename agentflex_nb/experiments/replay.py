@@ -214,7 +214,8 @@ class _Player:
 
     def _answer(self, **_: Any) -> str:
         context = AgentToolContext.current()
-        result = self._results[context.conversation_id or ""].popleft()  # tools run one at a time, in the calls' order
+        waiting = self._results[context.conversation_id or ""]
+        result = waiting.popleft() if waiting else None  # tools run one at a time, in the calls' order
         if result is None:
             raise RecordingEndedError(f"recording ended: it has no result of this call of {context.tool_name}")
         return result.content

@@ -26,6 +26,8 @@ def as_form(form: FormDefinition) -> FormDefinition:
 def AgentForm(key: str, description: str, schema: type[BaseModel] | dict[str, Any]) -> FormDefinition:
     """A form: its key, what it is for, and its data as a pydantic model or a JSON Schema.
 
+    Of a model its JSON Schema counts, which is kept with each question; validators of its own do not run.
+
     Raises:
         InvalidAgentError: no key, no description, or a schema that is empty, no JSON Schema, or leads out of itself.
     """

@@ -5,7 +5,10 @@ the schema is made, not where somebody answers.
 Rule 2: jsonschema is loaded by the first schema: the grammars of its formats take a second.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, time
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DataError, InvalidAgentError
@@ -48,7 +51,8 @@ def check_schema(schema: Mapping[str, Any], what: str) -> None:
 def faults(data: Any, schema: Mapping[str, Any]) -> list[DataError]:
     """What is wrong with the data, one entry a place, by JSON pointer; empty for data that fits.
 
-    Formats (date, date-time, email, uri) are checked; a number with a whole value is an integer, true is none.
+    Formats (date, date-time, time, email, uri) are checked; times may stand without a zone, as pydantic takes them. A
+    number with a whole value is an integer, true is none.
     """
     found = sorted(validator(schema).iter_errors(data), key=lambda error: list(map(str, error.absolute_path)))
     return [fault_of(error) for error in found[:_MOST]]
@@ -72,8 +76,35 @@ def validator(schema: Mapping[str, Any]) -> "jsonschema.Draft202012Validator":
     import jsonschema
     from referencing import Registry
 
-    cls = jsonschema.Draft202012Validator
-    return cls(dict(schema), registry=Registry(), format_checker=cls.FORMAT_CHECKER)
+    return jsonschema.Draft202012Validator(dict(schema), registry=Registry(), format_checker=_formats())
+
+
+@cache
+def _formats() -> "jsonschema.FormatChecker":
+    import jsonschema
+
+    checker = jsonschema.FormatChecker()
+    checker.checkers = {**jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers}
+    checker.checkers["time"] = (lambda value: _is_time(_TIME, value, time.fromisoformat), ())
+    checker.checkers["date-time"] = (lambda value: _is_time(_DATE_TIME, value, datetime.fromisoformat), ())
+    return checker
+
+
+_CLOCK = r"\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d:\d\d)?"
+_TIME = re.compile(_CLOCK)
+_DATE_TIME = re.compile(rf"\d{{4}}-\d\d-\d\d[Tt ]{_CLOCK}")
+
+
+def _is_time(shape: re.Pattern[str], value: Any, parse: Callable[[str], object]) -> bool:
+    if not isinstance(value, str):
+        return True  # a format says something about text only
+    if not shape.fullmatch(value):
+        return False
+    try:
+        parse(value.upper())
+    except ValueError:
+        return False
+    return True
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:

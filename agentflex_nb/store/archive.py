@@ -245,7 +245,7 @@ class Archive:
                 text, f"no table or view {missing[1]}", f"{mend} A DataFrame is lent with tables={{name: df}}"
             )
         if "launched in read-only mode" in said:
-            return QueryError(text, "a statement that writes", "pass write=True if it should")
+            return QueryError(text, "a statement that may change something", "pass write=True if it should")
         return QueryError(text, said, "correct the query")
 
 

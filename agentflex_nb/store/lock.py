@@ -85,7 +85,8 @@ def _locked(lab: Path) -> int:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            mend = "allow writing in this folder, or choose another place"
+            here = path.parent.is_dir()
+            mend = "allow writing in this folder, or choose another place" if here else "make its folder first"
             raise StoreError(
                 f"{lab} cannot be opened: {path.name} cannot be written ({error.strerror}); {mend}."
             ) from None

@@ -10,12 +10,11 @@ from functools import partial
 from html import escape
 
 _FENCE = re.compile(r"^\s{0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
+_HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _BULLET = re.compile(r"^\s*([-*+]|\d{1,9}[.)])\s+(.*)$")
 _RULE = re.compile(r"^\s{0,3}([-*_])(\s*\1){2,}\s*$")
-_CELLS = re.compile(r"^\s*\|?(.+?)\|?\s*$")
-_DASHES = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
-_CODE = re.compile(r"(`+)(.+?)\1(?!`)")
+_DASHES = re.compile(r"\s*:?-+:?\s*")
+_TICKS = re.compile(r"(`+)")
 _LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\(((?:https?://|mailto:)[^\s()<>\"']{1,2000})\)")
 # mark -> tag; the longer marks first
 _MARKS = (
@@ -44,7 +43,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
         elif heading := _HEADING.match(line):
             # a panel is part of a page: its headings begin below the page's own
             level = min(6, len(heading[1]) + 2)
-            yield f"<h{level}>{_inline(heading[2])}</h{level}>"
+            yield f"<h{level}>{_inline(_unclosed(heading[2]))}</h{level}>"
             at += 1
         elif _RULE.match(line):
             yield "<hr>"
@@ -58,7 +57,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             end = _first(lines, at, lambda later: not (_BULLET.match(later) or later.startswith("  ")))
             yield _list(lines[at:end])
             at = end
-        elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _DASHES.match(lines[at + 1]):
+        elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _is_rule_of_table(lines[at + 1]):
             end = _first(lines, at, lambda later: "|" not in later)
             yield _table(lines[at], lines[at + 2 : end])
             at = end
@@ -106,19 +105,40 @@ def _table(head: str, rows: list[str]) -> str:
 
 
 def _row(line: str, tag: str) -> str:
-    inner = _CELLS.match(line)
-    cells = (inner[1] if inner else line).split("|")
-    return "".join(f"<{tag}>{_inline(cell.strip())}</{tag}>" for cell in cells)
+    return "".join(f"<{tag}>{_inline(cell.strip())}</{tag}>" for cell in _cells(line))
+
+
+def _cells(line: str) -> list[str]:
+    return line.strip().removeprefix("|").removesuffix("|").split("|")
+
+
+def _is_rule_of_table(line: str) -> bool:
+    return all(_DASHES.fullmatch(cell) for cell in _cells(line))
+
+
+def _unclosed(heading: str) -> str:
+    """A heading without the marks that may close it."""
+    text = heading.strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else text
 
 
 def _inline(text: str) -> str:
     """Code and links are cut out first, so that marks inside them stay as written."""
-    parts: list[str] = []
-    at = 0
-    for code in _CODE.finditer(text):
-        parts += [_linked(text[at : code.start()]), f"<code>{escape(code[2].strip())}</code>"]
-        at = code.end()
-    return "".join([*parts, _linked(text[at:])])
+    pieces = _TICKS.split(text)  # text, a run of backticks, text, ...
+    closing: dict[int, int] = {}  # length of a run -> where the next one of that length stands
+    closed_by = [0] * len(pieces)
+    for at in range(len(pieces) - 2, 0, -2):
+        closed_by[at], closing[len(pieces[at])] = closing.get(len(pieces[at]), 0), at
+    parts, plain, at = [], pieces[0], 1
+    while at < len(pieces):
+        if end := closed_by[at]:
+            code = "".join(pieces[at + 1 : end])
+            parts += [_linked(plain), f"<code>{escape(code.strip())}</code>"]
+            plain, at = pieces[end + 1], end + 2
+        else:
+            plain, at = plain + pieces[at] + pieces[at + 1], at + 2
+    return "".join([*parts, _linked(plain)])
 
 
 def _linked(text: str) -> str:

@@ -31,6 +31,7 @@ const INPUTS = {
  * @property {string} [input] the type of a text's input element
  * @property {boolean} [nullable] whether nothing is said as null
  * @property {boolean} [whole] whether a number is an integer
+ * @property {boolean} [absent] of a maybe: whether nothing is left out, and not said as null
  */
 
 /** @param {any} schema @param {any} [root] @returns {Plan} */
@@ -72,7 +73,7 @@ export function plan(schema, root = schema, { title = "", required = true, depth
       const due = new Set(part.required ?? []);
       const fields = Object.entries(part.properties).map(([key, inner]) => ({
         key,
-        plan: below(inner, { title: spoken(key), required: due.has(key) }),
+        plan: orNothing(below(inner, { title: spoken(key), required: due.has(key) })),
       }));
       return { ...common, kind: "object", fields };
     }
@@ -88,6 +89,13 @@ export function plan(schema, root = schema, { title = "", required = true, depth
     default:
       return json;
   }
+}
+
+/** What may be left out, and cannot be left empty: a box to tick gives it. */
+function orNothing(inner) {
+  const whole = inner.kind === "object" || (inner.kind === "array" && inner.schema.minItems > 0);
+  if (inner.required || inner.initial !== undefined || !whole) return inner;
+  return { ...inner, kind: /** @type {const} */ ("maybe"), inner, absent: true };
 }
 
 /** What may be null: an empty input says so; an object or a list gets a box to tick. */
@@ -130,7 +138,7 @@ const long = (part) => (part.maxLength ?? 0) > 200 || String(part.default ?? "")
 /** @param {string} key a property's name, as people say it */
 function spoken(key) {
   const words = key.replaceAll("_", " ").trim() || key;
-  return words[0].toUpperCase() + words.slice(1);
+  return words ? words[0].toUpperCase() + words.slice(1) : "(no name)";
 }
 
 /**
@@ -197,7 +205,7 @@ export function read(part, raw, pointer = "") {
       return { value: found.map(({ value }) => value ?? null), errors: found.flatMap(({ errors }) => errors) };
     }
     case "maybe":
-      return raw.given ? read({ ...part.inner, required: true }, raw.inner, pointer) : good(null);
+      return raw.given ? read({ ...part.inner, required: true }, raw.inner, pointer) : good(part.absent ? undefined : null);
     case "boolean":
       return good(raw);
     case "choice":
@@ -210,12 +218,14 @@ export function read(part, raw, pointer = "") {
       const number = Number(said);
       if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(said) || !Number.isFinite(number))
         return fault("This is not a number.");
-      return part.whole && !Number.isInteger(number) ? fault("This must be a whole number.") : good(number);
+      if (part.whole && !Number.isInteger(number)) return fault("This must be a whole number.");
+      return tooLarge(number) ? fault(TOO_LARGE) : good(number);
     }
     case "json":
       if (raw.trim() === "") return missing();
       try {
-        return good(JSON.parse(raw));
+        const said = JSON.parse(raw);
+        return anyTooLarge(said) ? fault(TOO_LARGE) : good(said);
       } catch (error) {
         return fault(`This is not JSON: ${/** @type {Error} */ (error).message}`);
       }
@@ -224,6 +234,13 @@ export function read(part, raw, pointer = "") {
       return good(part.input === "datetime-local" && raw ? withZone(raw) : raw);
   }
 }
+
+const TOO_LARGE = "A page cannot hold so large a number exactly: answer in code.";
+const tooLarge = (number) => Number.isInteger(number) && !Number.isSafeInteger(number);
+const anyTooLarge = (value) =>
+  typeof value === "number"
+    ? tooLarge(value)
+    : value !== null && typeof value === "object" && Object.values(value).some(anyTooLarge);
 
 /** @param {string} key as a step of a JSON pointer */
 export const escaped = (key) => key.replaceAll("~", "~0").replaceAll("/", "~1");

@@ -219,3 +219,26 @@ describe("arguments of a call", () => {
     expect(readArguments(part, initial(part), {}).value).toEqual({ order: "O-1", more: 1 });
   });
 });
+
+test("a number that a page cannot hold exactly is refused, also within JSON", () => {
+  const integer = plan({ type: "integer" });
+  expect(read(integer, "9007199254740993").errors).toHaveLength(1);
+  expect(read(integer, "9007199254740991").value).toBe(9007199254740991);
+  expect(read(plan({}), '{"a": [9007199254740993]}').errors).toHaveLength(1);
+  expect(read(plan({}), '{"a": [1.5, null]}').value).toEqual({ a: [1.5, null] });
+});
+
+test("an optional object or a list with a least length can be left out", () => {
+  const part = plan({
+    type: "object",
+    properties: {
+      v: { type: "object", properties: { street: { type: "string" } }, required: ["street"] },
+      w: { type: "array", items: { type: "string" }, minItems: 1 },
+      "": { type: "string" },
+    },
+  });
+  expect(read(part, initial(part))).toEqual({ value: {}, errors: [] });
+  const given = initial(part);
+  given.set("v", { given: true, inner: new Map([["street", "High Street"]]) });
+  expect(read(part, given).value).toEqual({ v: { street: "High Street" } });
+});

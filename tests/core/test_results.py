@@ -3,10 +3,25 @@
 import pytest
 
 from agentflex_nb.core.advance import advance
+from agentflex_nb.core.agent import ToolErrorStrategy
 from agentflex_nb.core.inputs import Cancel, Interrupt
 from agentflex_nb.core.values import PackedValue
 
-from .play import GO, MARKET, Crash, calls, judge, play, results, returns, supply, wants
+from .play import (
+    GO,
+    INVALID,
+    MARKET,
+    Crash,
+    calls,
+    judge,
+    play,
+    raises,
+    results,
+    returns,
+    supply,
+    wants,
+    with_policy,
+)
 
 OUTSIDE = (GO, calls(wants("ship")), judge())
 UNKNOWN = (GO, calls(wants("look")), judge(), Crash(), GO)
@@ -61,3 +76,19 @@ def test_a_result_that_came_before_an_interruption_stays_a_result():
 
     assert [data["tool_call_id"] for data in played.every("TOOL_COMPLETED")] == ["t1.1.0"]
     assert [data["tool_call_id"] for data in played.every("TOOL_INTERRUPTED")] == ["t1.1.1"]
+
+
+def test_what_the_runtime_makes_up_for_a_call_is_labelled_and_what_a_tool_said_is_not():
+    """X3: unknown tools, arguments that do not fit, and the failure that ends a turn."""
+
+    def origins(*moves, **how):
+        played = play(GO, *moves, **how)
+        return [message.origin.value for message in played.turn.messages if message.role.value == "tool"]
+
+    assert origins(calls(wants("nonsense"))) == ["runtime"]
+    assert origins(calls(wants("look", malformed="{"))) == ["runtime"]
+    assert origins(calls(wants("look")), judge(INVALID)) == ["runtime"]
+    assert origins(calls(wants("look")), judge(), raises()) == [""]
+    strict = with_policy(tool_errors=ToolErrorStrategy.FAIL_TURN)
+    assert origins(calls(wants("look")), judge(), raises(), policy=strict) == ["runtime"]
+    assert origins(calls(wants("look")), judge(), returns("fine")) == [""]

@@ -137,3 +137,28 @@ def test_rules_are_part_of_the_version_by_what_they_say():
     assert one.version == same.version
     assert one.version != other.version
     assert one.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("name", ["model", "approval_policy", "instructions", "middlewares"])
+def test_an_agent_does_not_change_and_says_how_to_make_another(name):
+    agent = Agent("a", model=ScriptedModel("x"))
+
+    with pytest.raises(InvalidAgentError, match=rf"agent\.with_\({name}="):
+        setattr(agent, name, None)
+    with pytest.raises(TypeError):
+        agent.tools["more"] = None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tools": "ab"}, "a list of tools"),
+        ({"tools": print}, "a list of tools"),
+        ({"execution_policy": {"max_steps": 1}}, "AgentExecutionPolicy"),
+        ({"approval_policy": 5}, "ApprovalRules, or a function"),
+        ({"forms": ["x"]}, "an AgentForm"),
+    ],
+)
+def test_what_cannot_be_part_of_an_agent_is_refused_with_a_sentence(given, said):
+    with pytest.raises(InvalidAgentError, match=said):
+        Agent("a", model=ScriptedModel("x"), **given)

@@ -2,15 +2,22 @@
 
 import gc
 import threading
+import traceback
 
 import pytest
 
-from agentflex_nb.core.errors import AgentFlexError, CommandRefusedError, TurnFailedError, UnansweredError
+from agentflex_nb.core.errors import (
+    AgentFlexError,
+    CommandRefusedError,
+    ConversationBusyError,
+    TurnFailedError,
+    UnansweredError,
+)
 from agentflex_nb.core.machine import AgentPhase, AgentStatus
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.context import AgentToolContext
 from agentflex_nb.runtime.handle import turn_id_of
-from agentflex_nb.runtime.tools import tool
+from agentflex_nb.runtime.tools import Tool, tool
 
 call, say = ScriptedModel.call, ScriptedModel.say
 
@@ -145,3 +152,43 @@ def test_handles_can_be_made_and_read_from_many_threads(desk, at_once):
             stop.set()
 
     assert at_once(look, look, look, answer) == ["looked", "looked", "looked", "Done."]
+
+
+def test_a_turn_that_nobody_moves_says_so_and_has_a_verb(memory_desk):
+    """P17, I3: it was made and not run, or its kernel is gone."""
+    turn = memory_desk.runner.create(memory_desk.agent("Done."), "go", conversation_id="c1")
+
+    with pytest.raises(CommandRefusedError, match=r"turn\.run_until_blocked\(\)"):
+        turn.wait()
+    with pytest.raises(CommandRefusedError, match=r"turn\.run_until_blocked\(\)"):
+        turn.approve()
+    with pytest.raises(ConversationBusyError, match=r"run_until_blocked\(\)"):
+        memory_desk.runner.run(memory_desk.agent("No."), "and?", conversation_id="c1")
+
+    assert turn.run_until_blocked().output == "Done."
+
+
+def test_what_failed_a_turn_is_raised_with_its_traceback_while_its_process_lives(memory_desk):
+    def breaks() -> str:
+        raise KeyError("host")
+
+    agent = memory_desk.agent(
+        ScriptedModel.call("breaks"), tools=[Tool(name="breaks", description="", function=breaks)]
+    )
+    turn = memory_desk.runner.run(agent, "go")
+
+    with pytest.raises(TurnFailedError) as failed:
+        turn.check()
+
+    frames = traceback.extract_tb(failed.value.__cause__.__traceback__)
+    assert frames[-1].name == "breaks"
+
+
+def test_a_question_may_stand_for_its_id(memory_desk):
+    ask = Tool(name="ask", description="", function=lambda n: f"asked {n}", approval=True)
+    turn = memory_desk.run([ScriptedModel.call("ask", n=1), ScriptedModel.call("ask", n=2)], "Done.", tools=[ask])
+    assert "ask(n=1)" in str(turn.questions[0])
+
+    turn.approve(turn.questions[1])
+
+    assert "ask(n=1)" in str(turn.questions[0])

@@ -49,3 +49,27 @@ def test_a_pattern_that_python_cannot_read_is_refused(schema):
 def test_nothing_is_fetched_even_for_a_schema_that_was_kept_by_an_earlier_version():
     with pytest.raises(Exception, match="Unresolvable"):
         list(validator({"$ref": "http://127.0.0.1:9/schema.json"}).iter_errors(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fits"),
+    [
+        ("time", "10:30", True),
+        ("time", "10:30:00", True),
+        ("time", "10:30:00.5Z", True),
+        ("time", "10:30:00+02:00", True),
+        ("time", "25:30", False),
+        ("time", "10h30", False),
+        ("time", "1030", False),
+        ("date-time", "2026-01-01T10:30:00", True),
+        ("date-time", "2026-01-01T10:30:00Z", True),
+        ("date-time", "2024-02-29T25:00", False),
+        ("date-time", "2024-02-30T10:00:00Z", False),
+        ("date-time", "2024-01-05", False),
+        ("date", "2024-13-40", False),
+        ("date", "2024-1-5", False),
+    ],
+)
+def test_times_are_those_that_a_person_and_pydantic_write(kind, value, fits):
+    """K28"""
+    assert (faults(value, {"type": "string", "format": kind}) == []) is fits

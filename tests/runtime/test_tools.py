@@ -430,3 +430,26 @@ def test_the_type_of_a_callable_parameter_is_refused():
         @tool
         def f(a: Callable[[], None]) -> None:
             """F."""
+
+
+def test_a_generator_is_refused_for_it_would_never_run():
+    """T14"""
+
+    def lines(n: int):
+        """Lines."""
+        yield n
+
+    async def later(n: int):
+        """Later."""
+        yield n
+
+    for function in (lines, later):
+        with pytest.raises(InvalidAgentError, match="would never run"):
+            tool(function)
+
+
+@pytest.mark.parametrize("approval", ["yes", 1, None, {}])
+def test_an_approval_is_a_flag_or_a_function(approval):
+    """A1: what looks like a guard must be one."""
+    with pytest.raises(InvalidAgentError, match="True, False, or a function"):
+        tool(approval=approval)(lambda: 1)

@@ -90,3 +90,24 @@ def test_hostile_text_takes_no_time(text):
     markdown(text)
 
     assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# a{} b", "# a{}b", "|a{}b|\n|-|\n|x|", "|a|\n|{}x|", "{}x", "- {}x", "> {}x"],
+)
+@pytest.mark.parametrize("filling", [" ", "#", "`", "*", "_", "[", "-", "|", "~"])
+def test_no_text_of_a_model_keeps_the_kernel_busy(text, filling):
+    """K13: what took forty seconds takes none; the bound is for a machine that is very busy."""
+    began = time.process_time()
+
+    markdown(text.format(filling * 50_000))
+
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"), [("# C#", "C#"), ("# Closed ##", "Closed"), ("## ##", ""), ("#  spaced  # ", "spaced")]
+)
+def test_a_heading_loses_only_the_marks_that_close_it(text, heading):
+    assert f">{heading}</h" in markdown(text)
