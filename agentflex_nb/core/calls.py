@@ -173,8 +173,7 @@ def _fail(story: Story, pending: PendingCall, error: ErrorSummary, told: str, *,
     strategy = (tool.on_error if tool else None) or story.identity.policy.tool_errors
     strict = strategy is ToolErrorStrategy.FAIL_TURN
     ends = strict and error.code != INVALID and not story.cancel  # a tool that stops because it was asked to may raise
-    made_up = ends or not started
-    story.put(changed(pending, started=False, content=told, made_up=made_up, fatal=error if ends else None))
+    story.put(changed(pending, started=False, content=told, made_up=not started, fatal=error if ends else None))
 
 
 def _take_result(story: Story, pending: PendingCall, result: str) -> Advance | None:

@@ -152,7 +152,7 @@ class PendingCall:
     content: str | None = None
     """Its result, told already, which waits for its place in the history."""
     made_up: bool = False
-    """Whether that result is the runtime's own text: nothing was run, or nothing came of it that could go on."""
+    """Whether that result is the runtime's own text, because nothing was run."""
     fatal: ErrorSummary | None = None
     """The error with which the turn fails once this call's result is in the history."""
     failure: ErrorSummary | None = None

@@ -33,6 +33,9 @@ class AgentConfig:
     instructions: str = ""
     model_options: dict[str, Any] | None = None
     tools: tuple[str, ...] = ()
+    tool_groups: tuple[str, ...] = ()
+    interceptors: tuple[str, ...] = ()
+    error_message: str | None = None
     forms: tuple[str, ...] = ()
     approval_policy: str | None = None
     middlewares: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ def config_of(agent: "Agent") -> dict[str, Any]:
     A version that is a hash is left out: it follows from the content, then as now.
     """
     definition = agent.definition
+    grouped = {tool.name for group in agent.tool_groups for tool in group.tools}
     config = AgentConfig(
         id=agent.id,
         model=definition.model_name,
@@ -55,7 +59,10 @@ def config_of(agent: "Agent") -> dict[str, Any]:
         description=definition.description,
         instructions=definition.instructions,
         model_options=dict(definition.model_options) or None,
-        tools=tuple(agent.tools),
+        tools=tuple(name for name in agent.tools if name not in grouped),
+        tool_groups=tuple(group.name for group in agent.tool_groups),
+        interceptors=tuple(name_of(interceptor) for interceptor in agent.interceptors),
+        error_message=None if agent.error_message is None else name_of(agent.error_message),
         forms=tuple(definition.form_by_key),
         approval_policy=None if agent.approval_policy is None else name_of(agent.approval_policy),
         middlewares=tuple(name_of(middleware) for middleware in agent.middlewares),

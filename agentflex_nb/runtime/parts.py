@@ -13,8 +13,9 @@ from ..core.model import ChatModel
 from .agent import Agent, ApprovalPolicy
 from .config import name_of, near, read_config
 from .forms import as_form
-from .middleware import AgentMiddleware
-from .tools import Tool, as_tool
+from .groups import ToolGroup
+from .middleware import AgentMiddleware, Interceptor
+from .tools import ErrorMessage, Tool, as_tool
 
 
 class AgentParts:
@@ -23,6 +24,8 @@ class AgentParts:
     Args:
         models: By their `name`.
         tools: By the name that a model uses; functions become tools.
+        tool_groups: By their name.
+        interceptors, error_messages: Functions, by `__name__`.
         forms: By their key.
         approval_policies: Functions, by `__name__`.
         middlewares: By their `name` if they have one, else by that of their class.
@@ -36,6 +39,9 @@ class AgentParts:
         *,
         models: Iterable[ChatModel] = (),
         tools: Iterable[Tool | Callable[..., Any]] = (),
+        tool_groups: Iterable[ToolGroup] = (),
+        interceptors: Iterable[Interceptor] = (),
+        error_messages: Iterable[ErrorMessage] = (),
         forms: Iterable[AgentForm] = (),
         approval_policies: Iterable[ApprovalPolicy] = (),
         middlewares: Iterable[AgentMiddleware] = (),
@@ -44,6 +50,9 @@ class AgentParts:
         self._named: Mapping[str, Mapping[str, Any]] = {
             "model": _by_name("model", models),
             "tools": _by_name("tool", map(as_tool, tools)),
+            "tool_groups": _by_name("tool group", tool_groups),
+            "interceptors": _by_name("interceptor", interceptors),
+            "error_message": _by_name("error message", error_messages),
             "forms": _by_name("form", map(as_form, forms)),
             "approval_policy": _by_name("approval policy", approval_policies),
             "middlewares": _by_name("middleware", middlewares),

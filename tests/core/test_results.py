@@ -3,7 +3,6 @@
 import pytest
 
 from agentflex_nb.core.advance import advance
-from agentflex_nb.core.agent import ToolErrorStrategy
 from agentflex_nb.core.inputs import Cancel, Interrupt
 from agentflex_nb.core.values import PackedValue
 
@@ -20,7 +19,6 @@ from .play import (
     returns,
     supply,
     wants,
-    with_policy,
 )
 
 OUTSIDE = (GO, calls(wants("ship")), judge())
@@ -79,7 +77,7 @@ def test_a_result_that_came_before_an_interruption_stays_a_result():
 
 
 def test_what_the_runtime_makes_up_for_a_call_is_labelled_and_what_a_tool_said_is_not():
-    """X3: unknown tools, arguments that do not fit, and the failure that ends a turn."""
+    """X3: unknown tools, and arguments that do not fit."""
 
     def origins(*moves, **how):
         played = play(GO, *moves, **how)
@@ -89,6 +87,4 @@ def test_what_the_runtime_makes_up_for_a_call_is_labelled_and_what_a_tool_said_i
     assert origins(calls(wants("look", malformed="{"))) == ["runtime"]
     assert origins(calls(wants("look")), judge(INVALID)) == ["runtime"]
     assert origins(calls(wants("look")), judge(), raises()) == [""]
-    strict = with_policy(tool_errors=ToolErrorStrategy.FAIL_TURN)
-    assert origins(calls(wants("look")), judge(), raises(), policy=strict) == ["runtime"]
     assert origins(calls(wants("look")), judge(), returns("fine")) == [""]

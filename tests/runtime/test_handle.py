@@ -163,7 +163,7 @@ def test_a_turn_that_nobody_moves_says_so_and_has_a_verb(memory_desk):
     with pytest.raises(CommandRefusedError, match=r"turn\.run_until_blocked\(\)"):
         turn.approve()
     with pytest.raises(ConversationBusyError, match=r"run_until_blocked\(\)"):
-        memory_desk.runner.run(memory_desk.agent("No."), "and?", conversation_id="c1")
+        memory_desk.runner.run(memory_desk.agent("No.", id="other"), "and?", conversation_id="c1")
 
     assert turn.run_until_blocked().output == "Done."
 

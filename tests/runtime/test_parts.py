@@ -8,6 +8,7 @@ from agentflex_nb.core.verdicts import ToolApprovalDecision
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.agent import Agent
 from agentflex_nb.runtime.forms import AgentForm
+from agentflex_nb.runtime.groups import ToolGroup
 from agentflex_nb.runtime.middleware import AgentMiddleware
 from agentflex_nb.runtime.parts import AgentParts
 
@@ -47,6 +48,31 @@ CONFIG = {
     "middlewares": ["Quiet"],
     "execution_policy": {"max_steps": 7},
 }
+
+
+def wordy(call, error):
+    return f"{call.name}: {error}"
+
+
+def timed(call, proceed):
+    return proceed(call)
+
+
+def test_groups_and_what_stands_around_tools_are_named_too():
+    """Y2, T11, T15: a group brings its tools, its condition and its interceptors; nothing is flattened."""
+    group = ToolGroup("money", [pay], condition=lambda turn: False, interceptors=[timed])
+    parts = AgentParts(models=[MODEL], tools=[look], tool_groups=[group], interceptors=[timed], error_messages=[wordy])
+    written = Agent("desk", model=MODEL, tools=[look], tool_groups=[group], interceptors=[timed], error_message=wordy)
+
+    config = written.to_config()
+    read = parts.assemble(config)
+
+    assert config == {
+        "id": "desk", "model": "small", "tools": ["look"], "tool_groups": ["money"], "interceptors": ["timed"],
+        "error_message": "wordy",
+    }  # fmt: skip
+    assert (read.version, read.definition) == (written.version, written.definition)
+    assert read.interceptors_of("pay") == (timed, timed)
 
 
 def test_a_configuration_becomes_the_agent_that_its_names_mean():

@@ -367,7 +367,17 @@ def test_an_error_in_an_approval_ends_the_turn_failed(desk, fails):
 
 
 @pytest.mark.parametrize(
-    "error", [SystemExit(3), asyncio.CancelledError(), GeneratorExit(), StopIteration(), MemoryError()]
+    "error",
+    [
+        SystemExit(3),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        StopIteration(),
+        MemoryError(),
+        RecursionError(),
+        ExceptionGroup("two", [ValueError("a"), OSError("b")]),
+    ],
+    ids=lambda error: type(error).__name__,
 )
 def test_an_approval_policy_may_raise_anything(memory_desk, error, hand):
     """K35, A18."""
