@@ -47,7 +47,7 @@ def work(story: Story) -> Advance:
         elif pending.verdict and pending.verdict.strictness is Strictness.DENY:
             _deny(story, pending, pending.verdict)
         elif pending.failure:
-            return _retry(story, pending, pending.failure)
+            return exceeded(story, spent) if (spent := overspent(story)) else _retry(story, pending, pending.failure)
         elif pending.declined is not None or (_is_form(pending) and pending.form_data is not None):
             _take_form(story, pending)
         elif (spent := no_call_left(story)) and not pending.counted and not _is_form(pending):
@@ -79,7 +79,7 @@ def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -
     tool = story.tool(pending.call.name)
     again = error.retryable and tool is not None and tool.idempotent
     if again and pending.attempt <= story.identity.policy.retry.max_retries:
-        tell_failed(story, pending, error, started=True, retries=True)
+        tell_failed(story, pending, error, started=True, retries=overspent(story) is None)
         story.put(changed(pending, started=False, cleared=False, failure=error))
     else:
         _fail(story, pending, error, told, started=True)

@@ -115,12 +115,15 @@ def model_failed(story: Story, error: ErrorSummary, usage: Usage) -> None:
     story.tell(EventType.MODEL_FAILED, attempt=story.attempt, error=error_data(error), usage=usage_data(usage))
 
 
-def abandon(story: Story, why: ErrorSummary) -> None:
-    """Whatever is at work will not be waited for: what the log says has started is told to be over."""
+def abandon(story: Story, why: ErrorSummary, usage: Usage = NO_USAGE) -> None:
+    """Whatever is at work will not be waited for: what the log says has started is told to be over.
+
+    `usage` is what the model has counted by then, if it is the one that is left.
+    """
     if not story.step_open:
         return
     if story.phase is AgentPhase.MODEL:
-        model_failed(story, why, NO_USAGE)
+        model_failed(story, why, usage)
     for pending in story.pending:
         if pending.started:
             call = pending.call
@@ -153,12 +156,12 @@ def _answer_calls(story: Story, why: str) -> None:
     for pending in story.pending:
         tell_supplied(story, pending)
     supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
-    started = {pending.call.id for pending in story.pending if pending.started}
+    begun = {pending.call.id for pending in story.pending if pending.counted}  # also one whose attempt failed
     for call in open_calls(story.messages):
         if call.id in supplied:
             story.say(tool_result(call, supplied[call.id]))
         else:
-            text = closing.text("started" if call.id in started else "not_run", why)
+            text = closing.text("started" if call.id in begun else "not_run", why)
             story.say(tool_result(call, text, Origin.RUNTIME))
 
 

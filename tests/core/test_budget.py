@@ -143,13 +143,24 @@ def test_waiting_for_a_person_or_a_retry_is_free():
 
 
 def test_a_spent_budget_ends_a_scheduled_retry_before_anything_is_done_again():
-    """R6"""
+    """R6: nobody waits for what could not be done."""
     played = play(GO, calls(wants("mail")), judge(), waits(11), falters(), policy=within(max_seconds=10))
-    if played.turn.status is AgentStatus.RETRY_SCHEDULED:
-        played.say(continue_(), GO)
 
     assert spent(played)[0] == "max_seconds"
+    assert (played.every("RETRY_SCHEDULED"), played.last("TOOL_FAILED")["retries"]) == ([], False)
     assert len(played.every("TOOL_STARTED")) == 1
+    assert results(played)["t1.1.0"].startswith("Started, but its outcome is not known")
+
+
+def test_a_budget_that_its_retries_use_up_ends_the_turn_at_the_next_one():
+    """R6, B2: time at work, over all attempts."""
+    played = play(GO, calls(wants("mail")), judge(), waits(6), falters(), policy=within(max_seconds=10))
+    assert played.turn.status is AgentStatus.RETRY_SCHEDULED
+
+    played.say(waits(3600), continue_(), GO, waits(6), falters())
+
+    assert spent(played)[0] == "max_seconds"
+    assert len(played.every("TOOL_STARTED")) == 2
 
 
 def test_a_model_that_fails_beyond_its_time_is_not_asked_again():

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -35,6 +36,8 @@ from agentflex_nb.runtime.loader import AgentLoader
 from agentflex_nb.runtime.runner import AgentRunner, AgentRunnerOptions, AgentTurnOptions
 from agentflex_nb.runtime.tools import Tool, tool
 from agentflex_nb.store.memory import MemoryStore
+from agentflex_nb.store.sqlite import SqliteStore
+from agentflex_nb.testing import CountingClock
 
 call = ScriptedModel.call
 
@@ -182,6 +185,69 @@ def test_of_two_runners_that_wait_for_one_retry_one_makes_it(desk, at_once):
     assert turn.refresh().status is AgentStatus.COMPLETED
     assert len(desk.events(turn, EventType.TURN_RESUMED)) == 1
     assert len(desk.events(turn, EventType.MODEL_COMPLETED)) == 1
+
+
+def test_of_two_processes_that_find_one_retry_due_one_makes_it(tmp_path, at_once):
+    """R1, A9, P2: neither knows of the other but by the file."""
+    asked = []
+
+    class Busy:
+        name = "busy"
+
+        def stream(self, request):
+            asked.append(request.attempt)
+            if request.attempt == 1:
+                raise RateLimitError("busy")
+            yield from (TextDelta("Done."), Finish(reason="stop"))
+
+    clock = CountingClock()
+    agent = Agent("a", version="1", model=Busy(), execution_policy=patient(initial_delay=100, max_delay=500))
+    stores = [SqliteStore(tmp_path / "turns.sqlite", "process") for _ in range(3)]
+    runners = [AgentRunner(store, clock=clock, wait=clock.wait) for store in stores]
+    for runner in runners:
+        runner.loader.register(agent)
+    turn = runners[0].run(agent, "go")
+    clock.advance(101)
+
+    at_once(*[partial(runner.run_until_blocked, turn.id) for runner in runners[1:]])
+
+    events = stores[0].events(turn.id)
+    assert [event.type for event in events if event.type is EventType.TURN_RESUMED] == [EventType.TURN_RESUMED]
+    assert len([event for event in events if event.type is EventType.MODEL_COMPLETED]) == 1
+    assert runners[0].restore(turn.id).text == "Done."
+    for store in stores:
+        store.close()
+
+
+def test_an_agent_that_is_gone_when_the_timer_rings_leaves_its_retry_due(memory_desk, caplog):
+    """P12, R1: said in the log, and nothing has begun."""
+    gone = AgentVersionNotFoundError("helper", "1", [])
+
+    class Forgets(AgentLoader):
+        gone = False
+
+        def load(self, id, version):
+            if self.gone:
+                raise gone
+            return super().load(id, version)
+
+    loader = Forgets()
+    runner = memory_desk.another_runner(loader=loader, options=AgentRunnerOptions(max_retry_wait=0.01))
+    turn = runner.run(memory_desk.agent(model=busy(1), execution_policy=patient(initial_delay=0.05)), "go")
+    before = memory_desk.log(turn)
+    loader.gone = True
+    memory_desk.clock.advance(1)
+
+    with caplog.at_level("INFO"):
+        for _ in range(500):
+            if "is not tried again here" in caplog.text:
+                break
+            threading.Event().wait(0.01)
+
+    assert str(gone) in caplog.text
+    assert memory_desk.log(turn) == before
+    loader.gone = False
+    assert runner.run_until_blocked(turn).text == "Done."
 
 
 def test_a_scheduled_retry_is_no_question_for_a_responder(desk):
