@@ -170,7 +170,7 @@ profile = settings(
 @profile
 @given(calm | wild, policies, st.booleans(), st.sampled_from([MARKET, FAIR]))
 def test_a_turn_stays_whole_whatever_is_said_to_it(said: list[Any], policy: Any, streaming: bool, agent: Any):
-    """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3"""
+    """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3, X6, Z21"""
     played = opened(agent=agent, policy=policy, streaming=streaming)
 
     crashed = False

@@ -99,7 +99,7 @@ def test_what_will_not_pass_is_not_tried_again(policy):
 
 
 def test_each_success_begins_the_count_anew():
-    """R8: three blips in a row of successes are no failure."""
+    """R8, Z10: three blips in a row of successes are no failure."""
     played = play(policy=with_policy(retry=AgentRetryPolicy(max_retries=1)))
     for _ in range(3):
         played.say(GO, fails(), continue_(), GO, calls(wants("look")), judge(), returns())

@@ -25,6 +25,7 @@ from agentflex_nb.core.errors import (
     UnansweredError,
 )
 from agentflex_nb.core.events import EventType
+from agentflex_nb.core.inputs import AgentResumeCommand
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.model import Finish, TextDelta
 from agentflex_nb.core.verdicts import ToolApprovalDecision
@@ -96,7 +97,7 @@ def test_a_turn_in_a_worker_thread_is_tried_again_and_whoever_waits_sees_its_end
 
 
 def test_the_stop_button_ends_a_run_that_waits_for_a_retry(desk):
-    """X1, I3"""
+    """X3, I3"""
 
     def pressed(condition, holds, timeout):
         raise KeyboardInterrupt
@@ -286,6 +287,29 @@ def test_work_outside_can_be_supplied_from_another_runner(desk):
     assert turn.refresh().output == "Sent."
 
 
+@pytest.mark.parametrize("verb", ["cancel", "interrupt"])
+def test_who_works_outside_hears_of_the_end_once_it_is_saved_and_is_refused_when_too_late(desk, verb):
+    """O5, X5, E24: the listener that would call the outside off finds the end in the store."""
+    ship = Tool(name="ship", description="", function=lambda: None, external=True)
+    told = []
+
+    def call_off(event):
+        if event.type is EventType.EXTERNAL_TOOL_CANCEL_REQUESTED:
+            told.append((event.data["idempotency_key"], desk.store.load(event.turn_id).turn.suspension))
+
+    turn = desk.run(call("ship"), "As you like.", tools=[ship])
+    late = AgentResumeCommand.external_result(turn.questions[0].id, "sent")
+    desk.runner.add_event_listener(call_off)
+
+    getattr(turn, verb)("Never mind.")
+
+    assert told == [(f"{turn.id}:{turn.id}.1.0", None)]
+    with pytest.raises(CommandRefusedError):
+        desk.runner.resume(turn, late)
+    assert turn.status is (AgentStatus.CANCELLED if verb == "cancel" else AgentStatus.COMPLETED)
+    assert turn.messages[2].content.startswith("Started, but its outcome is not known")
+
+
 def test_an_interruption_of_a_running_turn_is_heard_at_its_next_safe_point(desk):
     """X5, X2"""
 
@@ -377,7 +401,7 @@ STAYS = [
 
 @pytest.mark.parametrize("error", [*PASSES, *STAYS], ids=lambda error: type(error).__name__)
 def test_only_what_may_pass_is_tried_again(memory_desk, error):
-    """K26, R4: the error says so; a status alone says nothing."""
+    """K26, R4, Z27: the error says so; a status alone says nothing."""
     asked = []
 
     class Model:
