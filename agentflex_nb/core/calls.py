@@ -131,7 +131,8 @@ def _needs_check(story: Story, pending: PendingCall) -> bool:
 def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
     tool = story.tool(pending.call.name)
     schema = f" Expected arguments: {json.dumps(tool.parameters, ensure_ascii=False)}" if tool else ""
-    return f"Error: {error.message}. Nothing was run.{schema}"
+    nothing = "" if pending.counted else " Nothing was run."  # now; it may have been before
+    return f"Error: {error.message}.{nothing}{schema}"
 
 
 def _start(story: Story) -> Advance:
@@ -203,10 +204,11 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
         message=verdict.message,
         reason=verdict.reason,
         metadata=verdict.metadata,
-        started=pending.started,
+        started=pending.counted,
     )
-    # one that a person rejected because its outcome was unknown may have taken effect: the model must not rely on a no
-    status = OUTCOME_UNKNOWN if pending.started else "DENIED"
+    # one that had started before, in a process that died or in an attempt that failed, may have taken effect: the model
+    # must not rely on a no
+    status = OUTCOME_UNKNOWN if pending.counted else "DENIED"
     told: dict[str, object] = {"status": status, "code": verdict.code, "reason": verdict.reason or verdict.message}
     if verdict.metadata:
         told["metadata"] = verdict.metadata

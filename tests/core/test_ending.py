@@ -8,7 +8,9 @@ from agentflex_nb.core.inputs import Cancel, Interrupt, Interrupted
 from agentflex_nb.core.messages import Usage
 
 from .play import (
+    DENY,
     GO,
+    INVALID,
     Crash,
     approve,
     asks_for,
@@ -23,6 +25,7 @@ from .play import (
 )
 
 LOOK = (GO, calls(wants("look")), judge())
+GUARDED = (GO, calls(wants("pay")), judge(), judge())
 
 
 def test_what_the_model_had_used_by_the_time_it_was_stopped_counts():
@@ -47,6 +50,17 @@ def test_a_call_that_was_ever_started_is_never_told_to_the_model_as_not_run(move
 
     assert results(cancelled) == {"t1.1.0": "Started, but its outcome is not known: the turn was cancelled."}
     assert results(interrupted) == {"t1.1.0": "Started, but its outcome is not known: the user interrupted."}
+
+
+@pytest.mark.parametrize("no", [DENY, INVALID])
+def test_a_no_that_comes_after_a_start_does_not_say_that_nothing_happened(no):
+    """P17, A19: a person lets it run again, and the policy does not; the process that died may have done it."""
+    played = play(*GUARDED, Crash(), GO, approve(), GO, judge(no))
+
+    told = results(played)["t1.1.0"]
+    assert "Nothing was run" not in told
+    assert '"status": "DENIED"' not in told
+    assert (played.every("TOOL_DENIED") == []) is (no is INVALID)
 
 
 def test_the_agent_words_what_closes_a_history():
