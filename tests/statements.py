@@ -213,15 +213,15 @@ _NAMED = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")
 
 @cache
 def named() -> dict[str, list[str]]:
-    """Statement -> the tests whose docstrings name it."""
+    """What the tests name in their docstrings, statements and other ids -> the tests that do."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in (*sorted(TESTS.rglob("test_*.py")), STORES):
         name = path.relative_to(TESTS if path is not STORES else TESTS.parent).as_posix()
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                for id in _ids(ast.get_docstring(node) or ""):
+                for id in ids(ast.get_docstring(node) or ""):
                     found[id].append(f"{name}::{node.name}")
-    return {id: tests for id, tests in found.items() if id in STATEMENTS}
+    return dict(found)
 
 
 def page() -> str:
@@ -244,7 +244,8 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ids(text: str) -> list[str]:
+def ids(text: str) -> list[str]:
+    """The ids in a text: R1, and each of R1 to R3."""
     return [
         f"{letter}{number}"
         for letter, first, last in _NAMED.findall(text)

@@ -103,6 +103,27 @@ def test_an_answer_that_comes_too_late_is_told_so_before_and_after_somebody_look
     assert refused(late.say(expires()), approve("t1.1.0")) is RefusalReason.EXPIRED
 
 
+def test_of_several_questions_only_the_late_one_resolves_by_itself():
+    """A16, A19: the others wait on, and the calls still run in their order."""
+    played = play(GO, calls(wants("pay", n=1), wants("pay", n=2)), judge(ASK, SOON_YES), waits(31), expires("t1.1.1"))
+    assert [question.id for question in played.turn.questions] == ["t1.1.0"]
+    assert played.turn.status is AgentStatus.WAITING_FOR_APPROVAL
+
+    played.say(reject("no", by="ann"), GO, judge(), returns("paid"))
+
+    assert [answer.command_type for answer in played.turn.answers] == ["EXPIRED", "REJECT_TOOL"]
+    assert results(played)["t1.1.1"] == "paid"
+    assert '"REJECTED"' in results(played)["t1.1.0"]
+
+
+def test_changed_arguments_and_a_time_that_is_over_do_not_go_together():
+    """A15, A16: too late is too late, whatever is answered."""
+    late = play(GO, calls(wants("pay", amount=70)), judge(SOON), waits(31))
+
+    assert refused(late, approve(arguments={"amount": 7})) is RefusalReason.EXPIRED
+    assert late.say(expires(), GO).every("TOOL_STARTED") == []
+
+
 def test_an_answer_in_time_is_an_answer():
     played = play(GO, calls(wants("pay")), judge(SOON), waits(29), approve(), GO, judge(), returns("paid"))
 
