@@ -239,7 +239,7 @@ def test_changed_arguments_that_do_not_fit_come_back_to_their_fields_and_the_tur
 
 
 def test_a_click_interrupts_with_a_message(shown):
-    """X4"""
+    """X5"""
     turn = shown.run(desk(), "My lamp broke.")
 
     press(shown, turn, "interrupt", message="Never mind.")

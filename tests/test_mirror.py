@@ -8,7 +8,6 @@ PACKAGE, TESTS = ROOT / "agentflex_nb", ROOT / "tests"
 # source module -> why it has no test file of its own
 EXCEPTIONS: dict[str, str] = {
     "core/effects.py": "three values without behaviour; tests/core/test_advance.py says when each is asked for",
-    "core/ending.py": "how turns end is told in tests/core/test_advance.py, and held by rules.py after every story",
     "core/steps.py": "how steps open and end is told in tests/core/test_advance.py",
     "core/story.py": "lives inside one call of advance, and is seen through it: tests/core/test_advance.py",
     "core/turn.py": "the state itself; every story of tests/core reads it, tests/store/test_codec.py keeps all of it",

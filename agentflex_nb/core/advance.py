@@ -138,11 +138,11 @@ def advance(definition: AgentDefinition, turn: Turn, said: Input, now: datetime)
             return calls.progressed(story, _running(story, said, call_id), message, data)
         case ToolAsked():
             return _tool_asked(story, said)
-        case Interrupted(reason):
+        case Interrupted(reason, usage):
             _begin(story)
             if not story.cancel:
                 _request_cancel(story, Cancel(reason=reason))
-            ending.abandon(story, ErrorSummary(kind="Interrupted", message=reason, code="INTERRUPTED"))
+            ending.abandon(story, ErrorSummary(kind="Interrupted", message=reason, code="INTERRUPTED"), usage)
             return ending.cancelled(story)
         case Cancel():
             asked_before = turn.cancel is not None and turn.step_open

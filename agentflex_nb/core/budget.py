@@ -15,7 +15,7 @@ Spent = tuple[str, float, float]
 def overspent(story: Story) -> Spent | None:
     """The first limit on time or tokens that is used up. Tokens that nobody counted limit nothing."""
     budget = story.identity.policy.budget
-    if 0 < budget.max_seconds <= story.active_seconds:
+    if budget.max_seconds > 0 and _micros(story.active_seconds) >= _micros(budget.max_seconds):
         return "max_seconds", round(story.active_seconds, 3), budget.max_seconds
     return _overspent_tokens(story.usage, budget)
 
@@ -31,7 +31,11 @@ def deadline(turn: Turn) -> datetime | None:
     most = turn.identity.policy.budget.max_seconds
     if not most or turn.status is not AgentStatus.RUNNING or turn.seen_at is None:
         return None
-    return turn.seen_at + timedelta(seconds=max(most - turn.active_seconds, 0.0))
+    return turn.seen_at + timedelta(microseconds=max(_micros(most) - _micros(turn.active_seconds), 0))
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1e6)  # a clock's finest step: sums of floats differ below it, and a deadline is exact
 
 
 def _overspent_tokens(usage: Usage, budget: AgentBudget) -> Spent | None:

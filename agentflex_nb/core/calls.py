@@ -47,7 +47,7 @@ def work(story: Story) -> Advance:
         elif pending.verdict and pending.verdict.strictness is Strictness.DENY:
             _deny(story, pending, pending.verdict)
         elif pending.failure:
-            return _retry(story, pending, pending.failure)
+            return exceeded(story, spent) if (spent := overspent(story)) else _retry(story, pending, pending.failure)
         elif pending.declined is not None or (_is_form(pending) and pending.form_data is not None):
             _take_form(story, pending)
         elif (spent := no_call_left(story)) and not pending.counted and not _is_form(pending):
@@ -79,7 +79,7 @@ def failed(story: Story, pending: PendingCall, error: ErrorSummary, told: str) -
     tool = story.tool(pending.call.name)
     again = error.retryable and tool is not None and tool.idempotent
     if again and pending.attempt <= story.identity.policy.retry.max_retries:
-        tell_failed(story, pending, error, started=True, retries=True)
+        tell_failed(story, pending, error, started=True, retries=overspent(story) is None)
         story.put(changed(pending, started=False, cleared=False, failure=error))
     else:
         _fail(story, pending, error, told, started=True)
@@ -131,7 +131,8 @@ def _needs_check(story: Story, pending: PendingCall) -> bool:
 def _excuse(story: Story, pending: PendingCall, error: ErrorSummary) -> str:
     tool = story.tool(pending.call.name)
     schema = f" Expected arguments: {json.dumps(tool.parameters, ensure_ascii=False)}" if tool else ""
-    return f"Error: {error.message}. Nothing was run.{schema}"
+    nothing = "" if pending.counted else " Nothing was run."  # now; it may have been before
+    return f"Error: {error.message}.{nothing}{schema}"
 
 
 def _start(story: Story) -> Advance:
@@ -203,10 +204,11 @@ def _deny(story: Story, pending: PendingCall, verdict: Verdict) -> None:
         message=verdict.message,
         reason=verdict.reason,
         metadata=verdict.metadata,
-        started=pending.started,
+        started=pending.counted,
     )
-    # one that a person rejected because its outcome was unknown may have taken effect: the model must not rely on a no
-    status = OUTCOME_UNKNOWN if pending.started else "DENIED"
+    # one that had started before, in a process that died or in an attempt that failed, may have taken effect: the model
+    # must not rely on a no
+    status = OUTCOME_UNKNOWN if pending.counted else "DENIED"
     told: dict[str, object] = {"status": status, "code": verdict.code, "reason": verdict.reason or verdict.message}
     if verdict.metadata:
         told["metadata"] = verdict.metadata

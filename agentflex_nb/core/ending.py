@@ -115,12 +115,15 @@ def model_failed(story: Story, error: ErrorSummary, usage: Usage) -> None:
     story.tell(EventType.MODEL_FAILED, attempt=story.attempt, error=error_data(error), usage=usage_data(usage))
 
 
-def abandon(story: Story, why: ErrorSummary) -> None:
-    """Whatever is at work will not be waited for: what the log says has started is told to be over."""
+def abandon(story: Story, why: ErrorSummary, usage: Usage = NO_USAGE) -> None:
+    """Whatever is at work will not be waited for: what the log says has started is told to be over.
+
+    `usage` is what the model has counted by then, if it is the one that is left.
+    """
     if not story.step_open:
         return
     if story.phase is AgentPhase.MODEL:
-        model_failed(story, why, NO_USAGE)
+        model_failed(story, why, usage)
     for pending in story.pending:
         if pending.started:
             call = pending.call
@@ -153,14 +156,14 @@ def _answer_calls(story: Story, why: str) -> None:
     for pending in story.pending:
         tell_supplied(story, pending)
     supplied = {pending.call.id: told for pending in story.pending if (told := pending.supplied) is not None}
-    started = {pending.call.id for pending in story.pending if pending.started}
     made_up = {pending.call.id for pending in story.pending if pending.made_up}
+    begun = {pending.call.id for pending in story.pending if pending.counted}  # also one whose attempt failed
     for call in open_calls(story.messages):
         if call.id in supplied:
             own = call.id in made_up
             story.say(tool_result(call, supplied[call.id], Origin.RUNTIME if own else Origin.SOURCE))
         else:
-            text = closing.text("started" if call.id in started else "not_run", why)
+            text = closing.text("started" if call.id in begun else "not_run", why)
             story.say(tool_result(call, text, Origin.RUNTIME))
 
 

@@ -142,6 +142,8 @@ class Interrupted:
     """The person at the kernel pressed stop."""
 
     reason: str
+    usage: Usage = NO_USAGE
+    """Of the call of the model that is left by it."""
 
 
 @dataclass(frozen=True, slots=True)

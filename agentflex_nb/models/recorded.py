@@ -74,9 +74,12 @@ class RecordedModel:
 
 
 def _spoken(messages: Sequence[Message]) -> tuple[Message, ...]:
-    return tuple(
-        [message for message in messages if message.role is not Role.SYSTEM and message.origin is Origin.SOURCE]
-    )
+    """What has a place in the recording: also a result that the runtime had to write, but not its last words."""
+    return tuple([message for message in messages if _has_place(message)])
+
+
+def _has_place(message: Message) -> bool:
+    return message.role is Role.TOOL or (message.role is not Role.SYSTEM and message.origin is Origin.SOURCE)
 
 
 def _place(recorded: Sequence[Message], said: Sequence[Message], conversation_id: str | None) -> int:

@@ -12,6 +12,7 @@ from ..core.errors import ErrorSummary, InvalidAgentError
 from ..core.frozen import well_formed
 from ..core.inputs import Cancel, Input, Proceed, StepFailed, Streamed
 from ..core.machine import AgentStatus
+from ..core.messages import NO_USAGE, Usage
 from ..core.turn import Turn
 from .agent import Agent
 from .beat import BEAT
@@ -21,7 +22,7 @@ from .middleware import chain
 from .offering import resolve
 from .ports import StoredTurn
 from .scribe import RUNNABLE, AgentRunnerOptions, KnownTurn, Means, Scribe, driving
-from .stream import TextBeat
+from .stream import ReplyAssembler, TextBeat
 from .tools import Tool
 from .workers import in_thread, settled
 
@@ -48,6 +49,8 @@ class Drive(Scribe):
         """What user code raised last."""
         self.raises: BaseException | None = None
         """A middleware's own error, raised to the caller if it ended the turn."""
+        self.reply: ReplyAssembler | None = None
+        """The model's reply, while it is read."""
         self.resolved: dict[str, Tool] = {}
         """Tools that the middlewares have resolved for this turn, as far as this drive has met them."""
         self._text = TextBeat(means.options.text_beat)
@@ -124,6 +127,11 @@ class Drive(Scribe):
 
     # -- in any thread -------------------------------------------------------------------------------------------------
 
+    @property
+    def used(self) -> Usage:
+        """What the call of the model that goes on here has used so far."""
+        return self.reply.usage if self.reply is not None else NO_USAGE
+
     def why_leave(self) -> str:
         """Why what is at work should be left: somebody wants the turn to end or to do something else; "" if nobody."""
         if self.is_cancelled():
@@ -193,6 +201,7 @@ class Drive(Scribe):
             batch = [self.effects.popleft() for _ in range(len(self.effects))]
             if len(batch) == 1:
                 self.say_if_runs(perform(self, batch[0]))
+                self.reply = None
             else:
                 self._perform_together(perform, batch)
             if self.turn.status is not AgentStatus.FAILED:

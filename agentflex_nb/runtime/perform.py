@@ -91,10 +91,12 @@ def _call_model(drive: Drive, request: ModelRequest) -> Input:
 
     def inner(request: ModelRequest) -> ModelReplied:
         if replies:  # a middleware proceeds once more
+            drive.reply = None  # what it used is told here, and must not be told once more
             error = next(reversed(own.values()), _ASKED_AGAIN)
             drive.say_if_runs(ModelRetried(error=error, usage=replies[-1].usage))
             request = replace(request, attempt=drive.turn.attempt)
         replies.append(ReplyAssembler(now=drive.means.clock))
+        drive.reply = replies[-1]
         try:
             streamed.append(_stream(drive, request, replies[-1]))
             return streamed[-1]

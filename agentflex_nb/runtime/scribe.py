@@ -21,6 +21,7 @@ from ..core.errors import CommandRefusedError, IllegalTransitionError, RefusalRe
 from ..core.events import AgentEvent
 from ..core.inputs import Input, Interrupted
 from ..core.machine import AgentStatus
+from ..core.messages import NO_USAGE, Usage
 from ..core.story import Advance
 from ..core.turn import Turn
 from .interrupts import held
@@ -186,6 +187,11 @@ class Scribe:
         """The thread that has taken the turn to drive it; None while it is handed over to another one."""
 
     @property
+    def used(self) -> Usage:
+        """What the call of the model that goes on here has used so far."""
+        return NO_USAGE
+
+    @property
     def runs(self) -> bool:
         """Whether the turn can still be moved from here."""
         return self.broken is None and self.turn.status in RUNNABLE
@@ -234,7 +240,7 @@ class Scribe:
     def interrupt(self, why: str) -> None:
         """The stop button: whatever is at work is left where it is, and the turn is closed; the caller is `writing`."""
         if self.broken is None and self.turn.status in STOPPABLE:
-            self.write(Interrupted(why))
+            self.write(Interrupted(why, self.used))
 
     def save_events(self) -> None:
         """Save what no commit has carried yet."""

@@ -40,6 +40,9 @@ from .workers import in_thread
 
 _log = logging.getLogger(__name__)
 
+_NOT_HERE = (StoreError, AgentVersionNotFoundError, AgentDriftError)
+"""Why a timer leaves a turn alone: its lab is closed by now, or its agent is gone."""
+
 _SETTLE = 5.0  # seconds that a run waits for a listener in another thread to finish with the turn's events
 
 
@@ -280,7 +283,7 @@ class Turns:
         """Resolve what nobody answered in time, and go on with the turn."""
         try:
             self.see_through(self.newest(self.expire(turn_id)).known)
-        except (StoreError, AgentVersionNotFoundError, AgentDriftError) as error:  # whoever looks next does it
+        except _NOT_HERE as error:  # whoever looks next does it
             _log.info("turn %s does not go on here: %s", turn_id, error)
 
     def _wake(self, known: KnownTurn, tended: bool) -> None:
@@ -289,7 +292,7 @@ class Turns:
         try:
             self._retry(known)
             self._set_alarm(known)
-        except StoreError as error:  # the lab may be closed by now
+        except _NOT_HERE as error:  # it stays due, for whoever looks next
             _log.info("turn %s is not tried again here: %s", known.turn.id, error)
         finally:
             known.leave_alone()

@@ -534,7 +534,7 @@ class StoreContract:
             assert store.events(tale.turn.id) == tale.events
 
     def test_a_reader_never_sees_half_a_commit(self, store: AgentTurnStore) -> None:
-        """P16: as many messages as the version says, whenever one looks."""
+        """As many messages as the version says, whenever one looks."""
         tale = Tale(store)
 
         def look(_: int) -> list[tuple[int, int, int]]:

@@ -361,7 +361,7 @@ def test_what_nobody_answers_resolves_by_itself_under_its_cell(jupyterlab):
 
 
 def test_an_interruption_takes_the_place_of_what_is_asked(jupyterlab):
-    """X4"""
+    """X5"""
     notebook = jupyterlab.open(
         "interrupt", [SETUP, RUN, "print([m.content for m in turn.messages if m.role == 'user'])"]
     )

@@ -57,6 +57,7 @@ def hold_for_log(events: Sequence[AgentEvent], turn: Turn) -> None:
     _steps_come_in_pairs(events, turn)
     _the_state_is_whole(turn)
     _calls_are_answered(turn)
+    _what_was_started_is_never_denied(events, turn)
 
 
 def accepted(messages: Sequence[Message]) -> bool:
@@ -102,6 +103,19 @@ def _the_state_is_whole(turn: Turn) -> None:
     assert turn.step_open or {tool.name for tool in turn.resolved} <= {pending.call.name for pending in turn.pending}
     call_ids = [call.id for message in turn.messages for call in message.tool_calls]
     assert len(call_ids) == len({*call_ids})
+
+
+def _what_was_started_is_never_denied(events: Sequence[AgentEvent], turn: Turn) -> None:
+    """X3, P17: neither the model nor the log is told that nothing happened where something may have."""
+    starts = (EventType.TOOL_STARTED, EventType.EXTERNAL_TOOL_REQUESTED)
+    started = {event.data["tool_call_id"] for event in events if event.type in starts}
+    for event in events:
+        if event.type is EventType.TOOL_DENIED:
+            assert event.data["started"] == (event.data["tool_call_id"] in started)
+    for message in turn.own_messages:
+        if message.role is Role.TOOL and message.tool_call_id in started:
+            assert not message.content.startswith(("Not run", '{"status": "DENIED", "code"'))
+            assert "Nothing was run" not in message.content
 
 
 def _calls_are_answered(turn: Turn) -> None:

@@ -375,7 +375,7 @@ def test_a_second_cancel_says_nothing_and_saves_nothing():
 
 
 def test_a_cancelled_turn_leaves_no_question_open():
-    """A17, X3"""
+    """A17, X3, Z7"""
     played = play(GO, calls(wants("pay"), wants("look")), judge(ASK), Cancel(reason="too late"))
 
     assert (played.turn.status, played.turn.questions) == (AgentStatus.CANCELLED, ())
@@ -560,7 +560,7 @@ def test_a_tool_that_finished_before_a_crash_is_not_run_again():
 
 @pytest.mark.parametrize("logged", [True, False])
 def test_a_turn_whose_process_died_in_its_first_model_call_asks_again(logged):
-    """E6, I7: it began once, its step began once, and the attempt tells which pieces belong to the lost one."""
+    """E6, I7, Z21: it began once, its step began once, and the attempt tells which pieces belong to the lost one."""
     played = play(GO, piece("Hel"), Crash(logged=logged), GO)
 
     assert played.kinds.count("TURN_STARTED") == played.kinds.count("STEP_STARTED") == 1

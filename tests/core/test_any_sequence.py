@@ -170,7 +170,7 @@ profile = settings(
 @profile
 @given(calm | wild, policies, st.booleans(), st.sampled_from([MARKET, FAIR]))
 def test_a_turn_stays_whole_whatever_is_said_to_it(said: list[Any], policy: Any, streaming: bool, agent: Any):
-    """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3"""
+    """I1, I3, I6, I7, E3, E6, E8, E27, A2, A7, A17, P4, P5, P14, X3, X6, Z21"""
     played = opened(agent=agent, policy=policy, streaming=streaming)
 
     crashed = False
@@ -281,7 +281,6 @@ def _starts_have_their_ends(played: Played, crashed: bool) -> None:
         ended = {"TOOL_COMPLETED", "TOOL_FAILED", "TOOL_INTERRUPTED", "TOOL_INPUT_REQUESTED"}
         lost = [pair for pair in pairwise([*told, "."]) if pair[0] == "TOOL_STARTED" and pair[1] not in ended]
         assert crashed or not lost or played.turn.step_open
-    assert crashed or not any(data["started"] for data in played.every("TOOL_DENIED"))
     for id in {data["tool_call_id"] for data in played.every("EXTERNAL_TOOL_REQUESTED")}:
         assert sum(data["tool_call_id"] == id for data in played.every("EXTERNAL_TOOL_REQUESTED")) == 1
 

@@ -1,11 +1,17 @@
 """Budgets: B1 to B9, R6, X6, Z1, Z8, Z25."""
 
-import pytest
+from datetime import timedelta
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentflex_nb.core.advance import advance
 from agentflex_nb.core.agent import AgentBudget, AgentRetryPolicy
 from agentflex_nb.core.budget import deadline
 from agentflex_nb.core.effects import RunTool
-from agentflex_nb.core.errors import InvalidAgentError
+from agentflex_nb.core.errors import ErrorSummary, InvalidAgentError
+from agentflex_nb.core.inputs import ModelRetried
 from agentflex_nb.core.machine import AgentStatus
 
 from .play import (
@@ -15,6 +21,7 @@ from .play import (
     Crash,
     Played,
     approve,
+    breaks,
     calls,
     continue_,
     fails,
@@ -143,13 +150,24 @@ def test_waiting_for_a_person_or_a_retry_is_free():
 
 
 def test_a_spent_budget_ends_a_scheduled_retry_before_anything_is_done_again():
-    """R6"""
+    """R6: nobody waits for what could not be done."""
     played = play(GO, calls(wants("mail")), judge(), waits(11), falters(), policy=within(max_seconds=10))
-    if played.turn.status is AgentStatus.RETRY_SCHEDULED:
-        played.say(continue_(), GO)
 
     assert spent(played)[0] == "max_seconds"
+    assert (played.every("RETRY_SCHEDULED"), played.last("TOOL_FAILED")["retries"]) == ([], False)
     assert len(played.every("TOOL_STARTED")) == 1
+    assert results(played)["t1.1.0"].startswith("Started, but its outcome is not known")
+
+
+def test_a_budget_that_its_retries_use_up_ends_the_turn_at_the_next_one():
+    """R6, B2: time at work, over all attempts."""
+    played = play(GO, calls(wants("mail")), judge(), waits(6), falters(), policy=within(max_seconds=10))
+    assert played.turn.status is AgentStatus.RETRY_SCHEDULED
+
+    played.say(waits(3600), continue_(), GO, waits(6), falters())
+
+    assert spent(played)[0] == "max_seconds"
+    assert len(played.every("TOOL_STARTED")) == 2
 
 
 def test_a_model_that_fails_beyond_its_time_is_not_asked_again():
@@ -177,6 +195,35 @@ def test_a_running_turn_knows_when_its_time_is_over():
     assert left.total_seconds() == pytest.approx(10, abs=0.1)
     assert deadline(play(GO).turn) is None
     assert deadline(play(policy=within(max_seconds=10)).turn) is None, "one that waits uses nothing up"
+
+
+@given(
+    st.floats(1e-6, 100),
+    st.lists(st.timedeltas(timedelta(0), timedelta(seconds=3)), max_size=8),
+)
+def test_time_is_up_at_the_very_moment_at_which_the_turn_knows_that_it_will_be(most, spells):
+    """B2, Z8: whoever leaves a stream then, finds the budget used up, however the time before adds up."""
+    played = play(GO, policy=within(max_seconds=most))
+    turn = played.turn
+    for spell in spells:
+        again = ModelRetried(error=ErrorSummary(kind="ValueError", message="boom"))
+        turn = advance(played.definition, turn, again, turn.seen_at + spell).turn
+
+    ends = deadline(turn)
+    left = advance(played.definition, turn, breaks("left"), ends)
+    early = advance(played.definition, turn, breaks("left"), ends - timedelta(microseconds=1))
+
+    assert left.turn.status is AgentStatus.BUDGET_EXCEEDED
+    assert early.turn.status is AgentStatus.FAILED or ends == turn.seen_at
+
+
+def test_rounds_that_failed_are_no_rounds():
+    """B5: successful ones count."""
+    limited = with_policy(max_iterations=1, retry=AgentRetryPolicy(max_retries=3))
+
+    played = play(GO, fails(), continue_(), GO, fails(), continue_(), GO, reply("hi"), policy=limited)
+
+    assert (played.turn.output, played.turn.iteration_count) == ("hi", 1)
 
 
 def test_a_turns_own_policy_replaces_the_agents():

@@ -30,6 +30,7 @@ from .play import (
     play,
     raises,
     reply,
+    results,
     retry,
     returns,
     waits,
@@ -99,7 +100,7 @@ def test_what_will_not_pass_is_not_tried_again(policy):
 
 
 def test_each_success_begins_the_count_anew():
-    """R8: three blips in a row of successes are no failure."""
+    """R8, Z10: three blips in a row of successes are no failure."""
     played = play(policy=with_policy(retry=AgentRetryPolicy(max_retries=1)))
     for _ in range(3):
         played.say(GO, fails(), continue_(), GO, calls(wants("look")), judge(), returns())
@@ -128,6 +129,17 @@ def test_a_safe_tool_is_run_again_under_the_same_id_and_counts_once():
     played.say(returns("sent"))
     assert (played.turn.tool_call_count, played.history[-1]) == (1, ("tool", "sent"))
     assert played.turn.iteration_count == 1, "the model's decision is not asked for again"
+
+
+def test_each_call_has_its_own_attempts():
+    """R8, R1: what one used up is none of the other's."""
+    once = with_policy(retry=AgentRetryPolicy(max_retries=1))
+    again = (falters(), continue_(), GO, returns("sent"))
+
+    played = play(GO, calls(wants("mail"), wants("mail")), judge(), *again, *again, policy=once)
+
+    assert [data["retry_count"] for data in played.every("RETRY_SCHEDULED")] == [1, 1]
+    assert results(played) == {"t1.1.0": "sent", "t1.1.1": "sent"}
 
 
 def test_a_tool_that_is_not_safe_is_never_run_again_by_itself():

@@ -515,7 +515,7 @@ profile = settings(
 @profile
 @given(st.binary(min_size=150, max_size=400))
 def test_a_turn_stays_whole_whatever_the_world_does(numbers: bytes):
-    """I1, I2, I3, I4, I5, I6, I7, E3, E6, E8, E9, A8, A17, P17, P18, X3, X5"""
+    """I1, I2, I3, I4, I5, I6, I7, E3, E6, E8, E9, A8, A17, P17, P18, X3, X5, X6"""
     world = World(Fate(numbers))
 
     world.live()

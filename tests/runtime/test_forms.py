@@ -1,11 +1,15 @@
-"""Forms at the edge: F7, F8, F9, K28."""
+"""Forms at the edge: F7, F8, F9, T16, K28."""
 
 import pytest
 from pydantic import BaseModel, Field
 
 from agentflex_nb.core.errors import InvalidAgentError, InvalidValueError
 from agentflex_nb.core.frozen import freeze
+from agentflex_nb.core.machine import AgentStatus
+from agentflex_nb.core.verdicts import ToolApprovalDecision
+from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime.forms import AgentForm, faults
+from agentflex_nb.runtime.middleware import AgentMiddleware
 
 
 class Seats(BaseModel):
@@ -110,3 +114,34 @@ def test_faults_are_told_in_bounded_number_and_length():
 
     assert len(found) == 20
     assert all(len(fault.message) <= 500 for fault in found)
+
+
+def test_a_form_for_which_the_model_asks_passes_by_policies_interceptors_and_middlewares(desk):
+    """T16, F2: nothing of the agent's code is between the model and the person."""
+    met = []
+
+    class Meets(AgentMiddleware):
+        def around_tool(self, call, proceed):
+            met.append("middleware")
+            return proceed(call)
+
+    def denies(turn, call, tool):
+        met.append("policy")
+        return ToolApprovalDecision.deny("never")
+
+    def intercepts(call, proceed):
+        met.append("interceptor")
+        return proceed(call)
+
+    turn = desk.run(
+        ScriptedModel.call("request_user_input", form_key="seats"),
+        "Booked.",
+        forms=[AgentForm("seats", "Where to sit", Seats)],
+        approval_policy=denies,
+        interceptors=[intercepts],
+        middlewares=[Meets()],
+    )
+    assert turn.status is AgentStatus.WAITING_FOR_USER
+    turn.submit({"number": 2})
+
+    assert (turn.text, met) == ("Booked.", [])

@@ -14,12 +14,14 @@ import pytest
 
 from agentflex_nb.core.events import EventType
 from agentflex_nb.core.machine import AgentStatus
-from agentflex_nb.core.messages import Role
+from agentflex_nb.core.messages import Role, Usage
+from agentflex_nb.core.model import UsageDelta
 from agentflex_nb.models.scripted import ScriptedModel
 from agentflex_nb.runtime import interrupts
 from agentflex_nb.runtime.context import AgentToolContext
 from agentflex_nb.runtime.forms import AgentForm
 from agentflex_nb.runtime.interrupts import held, honoured
+from agentflex_nb.runtime.middleware import AgentMiddleware
 from agentflex_nb.runtime.runner import AgentTurnOptions
 from agentflex_nb.runtime.tools import tool
 from agentflex_nb.store.memory import MemoryStore
@@ -279,6 +281,48 @@ def test_a_press_in_a_stream_keeps_the_text_that_came_and_ends_the_model_call(de
     assert told == "Half a sentence"
     assert log.count("MODEL_FAILED") == log.count("MODEL_STARTED") == 1
     assert log[-5:] == ["CANCELLATION_REQUESTED", "MODEL_FAILED", "SNAPSHOT_SAVED", "STEP_COMPLETED", "TURN_CANCELLED"]
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+def test_what_a_model_had_counted_when_the_button_was_pressed_is_booked_once(desk, asked):
+    """B9, Z11, K05: also where a middleware asked it before."""
+
+    class AsksAgain(AgentMiddleware):
+        def around_model(self, request, proceed):
+            for _ in range(asked - 1):
+                proceed(request)
+            return proceed(request)
+
+    def reply(request):
+        end = ["Well."] if request.attempt < asked else ["Half a ", KeyboardInterrupt()]
+        return [UsageDelta(Usage(input_tokens=5_000)), *end]
+
+    turn = desk.runner.create(desk.agent(reply, middlewares=[AsksAgain()]), "go", conversation_id=desk.conversation())
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.runner.run_until_blocked(turn)
+
+    assert turn.usage.input_tokens == 5_000 * asked
+    assert [event.data["usage"]["input_tokens"] for event in desk.events(turn, EventType.MODEL_FAILED)] == [
+        5_000
+    ] * asked
+
+
+def test_a_reply_that_was_booked_is_not_booked_again_by_a_later_stop(desk):
+    """B9"""
+
+    @tool
+    def stop() -> str:
+        """Stop."""
+        raise KeyboardInterrupt
+
+    agent = desk.agent([UsageDelta(Usage(input_tokens=7)), call("stop")], tools=[stop])
+    turn = desk.runner.create(agent, "go", conversation_id=desk.conversation())
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.runner.run_until_blocked(turn)
+
+    assert turn.usage.input_tokens == 7
 
 
 def test_a_schema_that_takes_for_ever_can_be_stopped_and_the_turn_goes_on_waiting(desk):

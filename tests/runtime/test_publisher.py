@@ -123,7 +123,7 @@ def test_what_cannot_be_called_is_refused(memory_desk):
     "error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), GeneratorExit(), StopIteration(), MemoryError()]
 )
 def test_a_listener_that_raises_changes_nothing_and_stops_nobody(desk, error):
-    """E9, K30."""
+    """E9, Z13, K30."""
     after = Ear()
 
     def raising(event):
@@ -314,7 +314,7 @@ def test_waiting_for_the_turn_that_tells_is_refused_not_stuck(desk):
 
 
 def test_progress_from_many_threads_is_heard_in_the_order_of_its_numbers(desk):
-    """E5: one at a time, no matter who delivers."""
+    """E5, Z20: one at a time, no matter who delivers."""
     inside, worst = [0], [0]
     heard = []
 
@@ -342,7 +342,7 @@ def test_progress_from_many_threads_is_heard_in_the_order_of_its_numbers(desk):
 
 
 def test_no_lock_is_held_while_a_listener_runs(desk):
-    """E5: another thread can look, cancel and be told while a listener is slow."""
+    """E5, Z22: another thread can look, cancel and be told while a listener is slow."""
     entered, gate = threading.Event(), threading.Event()
 
     def slow(event):

@@ -311,7 +311,7 @@ def test_submit_resume_records_the_answer_and_runs_nothing(desk, hand):
 
 
 def test_running_a_blocked_turn_returns_it_unchanged(desk, hand):
-    """A12, A14's base: no model call."""
+    """A12: no model call."""
     turn = desk.run(call("transfer", amount=80), tools=hand.tools)
     before = turn.to_snapshot()
 
@@ -564,7 +564,7 @@ def test_an_unknown_form_is_told_to_the_model(desk):
 
 @pytest.mark.parametrize("by_key", [True, False])
 def test_a_tool_that_asks_for_a_form_runs_again_from_its_start_with_the_data(desk, by_key):
-    """F3, E19, T16."""
+    """F3, E19."""
     form = AgentForm("seats", "Where to sit", Seats)
     seen = []
 
@@ -609,7 +609,7 @@ def test_asking_twice_for_a_form_is_an_error(desk):
 
 
 def test_data_is_held_against_the_schema_that_was_frozen(desk):
-    """F8, K28: errors with their places, nothing consumed, the second submission counts."""
+    """F8, K28, Z17: errors with their places, nothing consumed, the second submission counts."""
     form = AgentForm("seats", "Where to sit", Seats)
     turn = desk.run(call("request_user_input", form_key="seats"), "Booked.", forms=[form])
     before = desk.store.load(turn.id)
@@ -820,7 +820,7 @@ def test_a_cancel_flag_raised_elsewhere_is_seen_before_the_first_step(desk):
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_cancel_during_a_tool_keeps_its_result_and_asks_no_model(desk, elsewhere):
-    """X2, T13: from another runner, or by the store's flag alone."""
+    """X2, T13, Z4: from another runner, or by the store's flag alone."""
     seen = []
 
     @tool

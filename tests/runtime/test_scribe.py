@@ -116,7 +116,7 @@ def test_whoever_loses_against_another_process_shows_the_newest_state(tmp_path, 
 
 
 def test_the_cancel_flag_survives_a_saver_that_knows_nothing_of_it(desk):
-    """P13."""
+    """P13, Z9."""
 
     @tool(approval=True)
     def ask() -> str:
@@ -219,7 +219,7 @@ def test_an_answer_that_does_not_fit_changes_nothing(desk):
 
 
 def test_cancel_says_who_and_why(desk):
-    """X4's base: kept with the turn, in the log and in the history."""
+    """X3: kept with the turn, in the log and in the history."""
 
     @tool(approval=True)
     def ask() -> str:

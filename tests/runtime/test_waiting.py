@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,7 @@ from agentflex_nb.core.errors import (
     UnansweredError,
 )
 from agentflex_nb.core.events import EventType
+from agentflex_nb.core.inputs import AgentResumeCommand
 from agentflex_nb.core.machine import AgentStatus
 from agentflex_nb.core.model import Finish, TextDelta
 from agentflex_nb.core.verdicts import ToolApprovalDecision
@@ -35,6 +37,8 @@ from agentflex_nb.runtime.loader import AgentLoader
 from agentflex_nb.runtime.runner import AgentRunner, AgentRunnerOptions, AgentTurnOptions
 from agentflex_nb.runtime.tools import Tool, tool
 from agentflex_nb.store.memory import MemoryStore
+from agentflex_nb.store.sqlite import SqliteStore
+from agentflex_nb.testing import CountingClock
 
 call = ScriptedModel.call
 
@@ -93,7 +97,7 @@ def test_a_turn_in_a_worker_thread_is_tried_again_and_whoever_waits_sees_its_end
 
 
 def test_the_stop_button_ends_a_run_that_waits_for_a_retry(desk):
-    """X1, I3"""
+    """X3, I3"""
 
     def pressed(condition, holds, timeout):
         raise KeyboardInterrupt
@@ -184,6 +188,69 @@ def test_of_two_runners_that_wait_for_one_retry_one_makes_it(desk, at_once):
     assert len(desk.events(turn, EventType.MODEL_COMPLETED)) == 1
 
 
+def test_of_two_processes_that_find_one_retry_due_one_makes_it(tmp_path, at_once):
+    """R1, A9, P2: neither knows of the other but by the file."""
+    asked = []
+
+    class Busy:
+        name = "busy"
+
+        def stream(self, request):
+            asked.append(request.attempt)
+            if request.attempt == 1:
+                raise RateLimitError("busy")
+            yield from (TextDelta("Done."), Finish(reason="stop"))
+
+    clock = CountingClock()
+    agent = Agent("a", version="1", model=Busy(), execution_policy=patient(initial_delay=100, max_delay=500))
+    stores = [SqliteStore(tmp_path / "turns.sqlite", "process") for _ in range(3)]
+    runners = [AgentRunner(store, clock=clock, wait=clock.wait) for store in stores]
+    for runner in runners:
+        runner.loader.register(agent)
+    turn = runners[0].run(agent, "go")
+    clock.advance(101)
+
+    at_once(*[partial(runner.run_until_blocked, turn.id) for runner in runners[1:]])
+
+    events = stores[0].events(turn.id)
+    assert [event.type for event in events if event.type is EventType.TURN_RESUMED] == [EventType.TURN_RESUMED]
+    assert len([event for event in events if event.type is EventType.MODEL_COMPLETED]) == 1
+    assert runners[0].restore(turn.id).text == "Done."
+    for store in stores:
+        store.close()
+
+
+def test_an_agent_that_is_gone_when_the_timer_rings_leaves_its_retry_due(memory_desk, caplog):
+    """P12, R1: said in the log, and nothing has begun."""
+    gone = AgentVersionNotFoundError("helper", "1", [])
+
+    class Forgets(AgentLoader):
+        gone = False
+
+        def load(self, id, version):
+            if self.gone:
+                raise gone
+            return super().load(id, version)
+
+    loader = Forgets()
+    runner = memory_desk.another_runner(loader=loader, options=AgentRunnerOptions(max_retry_wait=0.01))
+    turn = runner.run(memory_desk.agent(model=busy(1), execution_policy=patient(initial_delay=0.05)), "go")
+    before = memory_desk.log(turn)
+    loader.gone = True
+    memory_desk.clock.advance(1)
+
+    with caplog.at_level("INFO"):
+        for _ in range(500):
+            if "is not tried again here" in caplog.text:
+                break
+            threading.Event().wait(0.01)
+
+    assert str(gone) in caplog.text
+    assert memory_desk.log(turn) == before
+    loader.gone = False
+    assert runner.run_until_blocked(turn).text == "Done."
+
+
 def test_a_scheduled_retry_is_no_question_for_a_responder(desk):
     policy = patient(initial_delay=100, max_delay=500)
     agent = desk.agent(model=busy(1), execution_policy=policy)
@@ -218,6 +285,29 @@ def test_work_outside_can_be_supplied_from_another_runner(desk):
     desk.another_runner().restore(turn.id).supply({"tracking": 7})
 
     assert turn.refresh().output == "Sent."
+
+
+@pytest.mark.parametrize("verb", ["cancel", "interrupt"])
+def test_who_works_outside_hears_of_the_end_once_it_is_saved_and_is_refused_when_too_late(desk, verb):
+    """O5, X5, E24: the listener that would call the outside off finds the end in the store."""
+    ship = Tool(name="ship", description="", function=lambda: None, external=True)
+    told = []
+
+    def call_off(event):
+        if event.type is EventType.EXTERNAL_TOOL_CANCEL_REQUESTED:
+            told.append((event.data["idempotency_key"], desk.store.load(event.turn_id).turn.suspension))
+
+    turn = desk.run(call("ship"), "As you like.", tools=[ship])
+    late = AgentResumeCommand.external_result(turn.questions[0].id, "sent")
+    desk.runner.add_event_listener(call_off)
+
+    getattr(turn, verb)("Never mind.")
+
+    assert told == [(f"{turn.id}:{turn.id}.1.0", None)]
+    with pytest.raises(CommandRefusedError):
+        desk.runner.resume(turn, late)
+    assert turn.status is (AgentStatus.CANCELLED if verb == "cancel" else AgentStatus.COMPLETED)
+    assert turn.messages[2].content.startswith("Started, but its outcome is not known")
 
 
 def test_an_interruption_of_a_running_turn_is_heard_at_its_next_safe_point(desk):
@@ -311,7 +401,7 @@ STAYS = [
 
 @pytest.mark.parametrize("error", [*PASSES, *STAYS], ids=lambda error: type(error).__name__)
 def test_only_what_may_pass_is_tried_again(memory_desk, error):
-    """K26, R4: the error says so; a status alone says nothing."""
+    """K26, R4, Z27: the error says so; a status alone says nothing."""
     asked = []
 
     class Model:

@@ -372,7 +372,7 @@ def test_the_schema_for_changed_arguments_is_looked_up_for_the_agent_of_the_turn
 
 
 def test_an_interruption_needs_no_question_and_is_heard_at_once(shop, panel, heard, screen):
-    """X4"""
+    """X5"""
     feed(panel, shop.events(*shop.looked_up()))
 
     panel.press("interrupt", message="Stop that.")

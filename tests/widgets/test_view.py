@@ -113,7 +113,7 @@ def test_a_partial_answer_leaves_the_other_question_as_it_was(shop):
 
 
 def test_a_question_that_is_asked_anew_is_another_one(shop):
-    """P16: the same call asks again, about something else, when its outcome is unknown."""
+    """P17: the same call asks again, about something else, when its outcome is unknown."""
     events = shop.events(*shop.asked())
     old = show_all(View(turn_id="t1"), events)
     told = events[-1].data["questions"][0]
@@ -162,7 +162,7 @@ def test_what_was_streamed_before_the_model_failed_stays_with_the_failure_after_
 
 
 def test_after_cancel_nothing_is_answerable_or_running(shop):
-    """A17"""
+    """A17, Z7"""
     view = shop.view(*shop.asked(), Cancel(reason="changed my mind"))
 
     assert view.status is AgentStatus.CANCELLED
@@ -308,7 +308,7 @@ def test_a_model_that_failed_every_attempt_says_how(shop):
 
 
 def test_a_budget_that_is_used_up_says_which_and_how_much(shop):
-    """B1"""
+    """B2"""
     policy = AgentExecutionPolicy(budget=AgentBudget(max_tool_calls=1))
     calls = shop.reply("", ("lookup", {}), ("lookup", {}))
     inputs = (Proceed(), calls, shop.checked(_1_0=ALLOWED, _1_1=ALLOWED), ToolReturned("t1.1.0", "x"))
