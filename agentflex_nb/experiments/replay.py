@@ -100,7 +100,8 @@ def play(
 
 def _unchanged(recorded: Sequence[Message], stands: Sequence[Message]) -> int:
     """How many of the recorded messages stand in their place. Results that the recording lacks are passed over."""
-    kept, at, count = [message for message in stands if message.origin is Origin.SOURCE], 0, 0
+    kept = [message for message in stands if message.origin is Origin.SOURCE or message.role is Role.TOOL]
+    at, count = 0, 0
     for message in recorded:
         while at < len(kept) and kept[at].role is Role.TOOL and message.role is not Role.TOOL:
             at += 1
