@@ -84,7 +84,7 @@ WAITING = (
     ("K09", "A row of zero runs in the comparison of two versions.", "Experiments, which compare versions."),
     ("K13", "A run with a panel costs at most half as much again as one without.", "The benchmarks, not a test."),
     ("K15", "Chunks without choices, and usage in chunks of their own.", "Providers, whose wire format that is."),
-    ("K17", "`%autoreload 3` of this package's own classes with slots.", "IPython: it cannot change their instances."),
+    ("K17", "`%autoreload 3` over this package itself, or over `from pydantic import BaseModel`.", "IPython."),
     ("K18", "Notebooks in random order and on several workers at once.", "The job in CI that runs them so."),
     ("K20", "A long conversation within a window of 8,000 tokens.", "Windows and compaction."),
     ("K21", "A metric of which some values are NaN.", "Experiments, which have metrics."),
