@@ -79,6 +79,27 @@ CASES = {
     "K36": ("Two turns run at once on one conversation.", "The second is told which one it waits for."),
 }
 
+# case, what of it waits, for what
+WAITING = (
+    ("K09", "A row of zero runs in the comparison of two versions.", "Experiments, which compare versions."),
+    ("K13", "A run with a panel costs at most half as much again as one without.", "The benchmarks, not a test."),
+    ("K15", "Chunks without choices, and usage in chunks of their own.", "Providers, whose wire format that is."),
+    ("K17", "`%autoreload 3` over this package itself, or over `from pydantic import BaseModel`.", "IPython."),
+    ("K18", "Notebooks in random order and on several workers at once.", "The job in CI that runs them so."),
+    ("K20", "A long conversation within a window of 8,000 tokens.", "Windows and compaction."),
+    ("K21", "A metric of which some values are NaN.", "Experiments, which have metrics."),
+    ("K26", "Errors of a provider by status, code and header; claims before a retry is due.", "Providers; workers."),
+    ("K28", "A pattern that takes for ever ends by itself, not only by the stop button.", "A matcher with a bound."),
+    ("K29", "Counts of turns, of two versions, of which some were resumed or tried again.", "Experiments."),
+    (
+        "K31",
+        "The owner of a turn comes back when another kernel has taken it.",
+        "Leases of workers; a lab has one owner.",
+    ),
+    ("K33", "Approving a turn that waits for a child.", "Children."),
+    ("K36", "Two kernels on one conversation at once.", "Workers; a lab is open in one kernel."),
+)
+
 _NAMED = re.compile(r"\bK(\d\d)\b(?: to K(\d\d)\b)?")
 
 
@@ -103,8 +124,7 @@ def page() -> str:
         "# Cases",
         "",
         "What went wrong for people with tools of this kind, what happens here instead, and the tests that show it.",
-        "This page is written by `python tests/cases.py`. Parts of K20, K26, K29 and K31 wait for later work: paging",
-        "of huge results on the page, workers that claim what is due, the comparison of versions, and leases.",
+        "This page is written by `python tests/cases.py`. The last section lists what waits for later work.",
         "",
         "| | what goes wrong | what happens here | tests |",
         "|---|---|---|---|",
@@ -112,6 +132,8 @@ def page() -> str:
     for case, (wrong, here) in CASES.items():
         tests = "<br>".join(f"`{test}`" for test in dict.fromkeys(named().get(case, ())))
         lines.append(f"| {case} | {wrong} | {here} | {tests} |")
+    lines += ["", "## What waits, and for what", "", "| | what | for |", "|---|---|---|"]
+    lines += [f"| {case} | {what} | {reason} |" for case, what, reason in WAITING]
     return "\n".join(lines) + "\n"
 
 

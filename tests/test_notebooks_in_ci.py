@@ -38,11 +38,12 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookN
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_elsewhere_without_a_home_and_stays_small_and_anonymous(path, tmp_path, monkeypatch):
-    """K18"""
+    """K18: and again, beside the files that the first time left."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 
-    notebook = execute(nbformat.read(path, as_version=4), tmp_path)
+    for _ in range(2):
+        notebook = execute(nbformat.read(path, as_version=4), tmp_path)
 
     outputs = json.dumps([cell.outputs for cell in notebook.cells if cell.cell_type == "code"])
     assert len(outputs) < 1_000_000

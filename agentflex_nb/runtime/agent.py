@@ -131,6 +131,14 @@ class Agent:
             raise InvalidAgentError(met, "an agent that does not change", f"make another one: agent.with_({name}=...)")
         super().__setattr__(name, value)
 
+    def __copy__(self) -> Self:
+        """Itself: it does not change, and its model and tools are not ours to copy."""
+        return self
+
+    def __deepcopy__(self, _: Any) -> Self:
+        """Itself, as `__copy__`."""
+        return self
+
     @property
     def id(self) -> str:
         """Who it is, over all its versions."""

@@ -87,6 +87,11 @@ class AgentTurn:
         return self._known.turn.output or ""
 
     @property
+    def finish_reason(self) -> str | None:
+        """Why the model stopped, in its provider's word: after "length" the answer is cut off."""
+        return self._known.turn.finish_reason
+
+    @property
     def error(self) -> ErrorSummary | None:
         """What ended the turn, if it failed or met a limit."""
         return self._known.turn.error

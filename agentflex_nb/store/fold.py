@@ -5,6 +5,8 @@ the archive. The live record lets go of them afterwards; whatever dies between t
 Rule 2: only this thread writes to the archive, and only it checkpoints: when nobody waits for it.
 Rule 3: a fold that fails loses nothing and stops no run. It is tried again, it says so (`failure`), and whoever needs
 the archive to be complete (`catch_up`) gets the error instead of an older answer.
+Rule 4: the two are held against each other when they are opened (`check_agreement`): both databases open a log that has
+lost its end without a word, and go on from an older state.
 """
 
 import concurrent.futures.thread  # noqa: F401 - pyarrow loads pandas, which needs it, also at exit: too late to load
@@ -14,12 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
-from ..core.errors import StoreError
+from ..core.errors import StoreDamagedError, StoreError
 from .archive import Archive, Cursor, fault, sql
 from .unfolded import FoldCursor, Row, Unfolded
 
@@ -53,6 +56,7 @@ class LiveRecord(Protocol):
     record_id: str
 
     def unfolded(self, cursor: FoldCursor, *, rows: int = ..., text: int = ...) -> Unfolded: ...
+    def reach(self) -> tuple[int, int]: ...
     def forget(self, cursor: FoldCursor) -> None: ...
 
 
@@ -75,6 +79,26 @@ def folded(cursor: Cursor, record_id: str) -> tuple[FoldCursor, int]:
         return FoldCursor(), 0
     known, *ends, newest = found[0]
     return (FoldCursor(*ends) if known == record_id else FoldCursor()), newest
+
+
+def check_agreement(record: LiveRecord, archive: Archive) -> None:
+    """Refuse an archive that lacks what its record has let go of, and a record that lacks what its archive has.
+
+    Raises:
+        StoreDamagedError: one of them has lost its end; says which, and what to do.
+    """
+    with archive.cursor() as cursor:
+        reached, _ = folded(cursor, record.record_id)
+    forgotten, newest = record.reach()
+    here, beside = archive.path, f"{Path(archive.path).name}.live"
+    if reached.journal < forgotten:
+        met = f"it has {reached.journal} of the {forgotten} changes that were folded into it: its log lost its end"
+        mend = f"restore it and its .wal from a copy; or move {beside} away to open what is left, of an earlier time"
+        raise StoreDamagedError(here, met, mend)
+    if newest < reached.journal:
+        met = f"it ends with change {newest}, and {Path(here).name} has {reached.journal}: its log lost its end"
+        mend = f"move {beside} away: all that is left in it is in {Path(here).name} too"
+        raise StoreDamagedError(f"{here}.live", met, mend)
 
 
 def take(cursor: Cursor, record_id: str, rows: Unfolded) -> None:

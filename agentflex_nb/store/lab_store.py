@@ -35,7 +35,7 @@ from ..runtime.ports import StoredTurn
 from . import history
 from .agents import keep_agent
 from .archive import MEMORY, Archive, fault
-from .fold import Fold, FoldFailure, fold
+from .fold import Fold, FoldFailure, check_agreement, fold
 from .lock import LabLock
 from .sqlite import SqliteStore
 from .sqlite_file import Durability
@@ -74,6 +74,7 @@ class LabStore:
             self._lock.identify(self.path)
             self._live = SqliteStore(self._live_path, self._durability, length_of=self._archived_length())
             undo.callback(self._live.close)
+            check_agreement(self._live, self._archive)
             self._fold = Fold(self._live, self._archive)
             self._fold.start()
             undo.callback(self._fold.close)
@@ -208,18 +209,21 @@ class LabStore:
         self._fold.close()
         self._live.close()  # from here on nothing is acknowledged any more
         try:
-            self._put_to_rest(time.monotonic() + patience)
+            at_rest = self._fold_the_rest(time.monotonic() + patience)
+            self._archive.close()  # its log is in the file then: only now nothing is left that only the record has
+            if at_rest:
+                self._live_path.unlink()
         finally:
             self._archive.close()
             self._lock.release()
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _put_to_rest(self, until: float) -> None:
-        """Fold what was committed last, and remove the live record if nothing is left that only it has."""
+    def _fold_the_rest(self, until: float) -> bool:
+        """Fold what was committed last; whether the archive has all of it."""
         record = SqliteStore(self._live_path, self._durability)
         try:
-            at_rest = fold(record, self._archive, lambda: time.monotonic() < until)
+            return fold(record, self._archive, lambda: time.monotonic() < until)
         except duckdb.Error as error:
             raise StoreError(
                 f"{self.path} is closed, but its last events still lie in {self._live_path.name}: "
@@ -227,8 +231,6 @@ class LabStore:
             ) from error
         finally:
             record.close()
-        if at_rest:
-            self._live_path.unlink()
 
     def _recall(self, turn_id: str) -> bool:
         """Take a turn that has ended back into the live record, for whoever still has something to say to it."""

@@ -227,6 +227,12 @@ class SqliteStore:
         with self._file.read() as connection:
             return read_unfolded(connection, _SQL, cursor, rows, text)
 
+    def reach(self) -> tuple[int, int]:
+        """The journal row up to which this file has let go, and the newest row that it ever had."""
+        with self._file.read() as connection:
+            forgotten, newest = connection.execute(_SQL["reach"]).fetchone()
+        return forgotten, newest
+
     def forget(self, cursor: FoldCursor) -> None:
         """Let go of what an archive has up to this cursor: journal, conversations, and the turns that have ended.
 
@@ -238,6 +244,7 @@ class SqliteStore:
             return
 
         def drop(connection: sqlite3.Connection) -> None:
+            connection.execute(_SQL["note_forgotten"], (str(cursor.journal),))
             connection.execute(_SQL["forget_turn_messages"], (before.journal, cursor.journal, cursor.turn_messages))
             connection.execute(_SQL["forget_answers"], (before.journal, cursor.journal))
             connection.execute(_SQL["forget_results"], (cursor.journal,))

@@ -98,6 +98,13 @@ from conversation_messages join messages using (hash) where conversation_id = ? 
 -- name: record_id
 select value from meta where key = 'record_id'
 
+-- name: reach
+select coalesce((select cast(value as integer) from meta where key = 'forgotten'), 0),
+       coalesce((select seq from sqlite_sequence where name = 'journal'), 0)
+
+-- name: note_forgotten
+insert or replace into meta values ('forgotten', ?)
+
 -- name: messages_after
 select id, hash, body from messages where id > ? order by id limit ?
 

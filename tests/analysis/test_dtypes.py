@@ -81,6 +81,7 @@ def test_two_columns_of_one_name_both_arrive(empty):
 
 
 def test_times_around_a_change_of_the_clock_stay_apart(empty):
+    """K09"""
     text = "select unnest(['2026-10-25 00:30:00+00'::timestamptz, '2026-10-25 01:30:00+00'::timestamptz]) as at_"
     frame = to_frame(empty.query(text))
 

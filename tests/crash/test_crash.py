@@ -183,7 +183,7 @@ def at_rest(folder: Path) -> list[str]:
 def test_a_killed_kernel_loses_nothing_and_does_nothing_twice(
     kind: str, number: int, tmp_path: Path, figures: dict[str, Counter[str]]
 ):
-    """P17, P5, I1 to I7: after each kill a new process finishes every turn, and the record tells all that was heard."""
+    """P17, P5, K31, K32, I1 to I7: after each kill a new process finishes every turn; what was heard is on record."""
     life = Life(kind, tmp_path, random.Random(f"{SEED} {number}"))
     places = [place for place in PLACES if kind == "lab" or place != "while it folds"]
     share = min(IN_ONE_LIFE, KILLS - number * IN_ONE_LIFE)

@@ -1,5 +1,6 @@
 """Agents as users make them: refused where they are ill-defined, versioned by what they are, shared by many turns."""
 
+import copy
 import functools
 
 import pytest
@@ -32,6 +33,14 @@ def test_the_same_cell_run_again_is_the_same_version():
     """K03."""
     assert agent().version == agent().version
     assert agent(approval_policy=judge, forms=[FORM]).version == agent(approval_policy=judge, forms=[FORM]).version
+
+
+def test_a_copy_of_an_agent_is_the_agent():
+    """K17: also within what somebody copies, with models and tools that cannot be."""
+    first = agent()
+
+    assert copy.deepcopy([first]) == [first]
+    assert copy.copy(first) is first
 
 
 @pytest.mark.parametrize(

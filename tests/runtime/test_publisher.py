@@ -107,6 +107,7 @@ class AsyncEar:
 
 @pytest.mark.parametrize("listener", [on_event, functools.partial(on_event), AsyncEar()])
 def test_a_coroutine_function_is_refused_with_a_sentence(memory_desk, listener):
+    """K30"""
     with pytest.raises(InvalidAgentError, match="call_soon_threadsafe"):
         memory_desk.runner.add_event_listener(listener)
 
@@ -287,6 +288,7 @@ def test_a_click_while_the_drive_still_tells_its_last_events_is_carried_out(desk
 
 
 def test_a_listener_may_run_another_turn(desk):
+    """K30"""
     inner = []
 
     def running(event):

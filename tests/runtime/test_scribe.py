@@ -48,7 +48,7 @@ def heard_and_ran(desk, number):
 
 @pytest.mark.parametrize(("number", "runs"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 2)])
 def test_a_failed_commit_stops_all_effects_and_raises(memory_desk, number, runs):
-    """P18, E27: what was told by a commit is on disk; the tool that was to follow does not run."""
+    """P18, E27, K32: what was told by a commit is on disk; the tool that was to follow does not run."""
     _, heard, ran = heard_and_ran(memory_desk, number)
 
     assert len(ran) == runs

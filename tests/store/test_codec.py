@@ -224,6 +224,7 @@ def test_a_name_stands_for_one_subclass_of_message(kind, cls):
 
 
 def test_a_newer_format_is_refused_with_what_to_do():
+    """K34"""
     state, instructions = encode_turn(Tale(MemoryStore()).turn)
     newer = json.dumps(json.loads(state) | {"format": FORMAT + 1, "novelty": 1})
 
@@ -262,6 +263,7 @@ def damaged(**changes):
     ],
 )
 def test_what_is_not_understood_is_never_half_read(state):
+    """K34"""
     instructions = encode_turn(Tale(MemoryStore()).turn).instructions
 
     with pytest.raises(StoreDamagedError):
@@ -317,6 +319,7 @@ def says(found, expected) -> bool:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_what_an_earlier_version_saved_still_means_the_same(path):
+    """K34"""
     golden = json.loads(path.read_text("utf-8"))
 
     messages = [decode_message(text) for _, text in golden["messages"]]

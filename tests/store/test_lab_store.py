@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import duckdb
@@ -224,3 +224,59 @@ def test_a_lab_that_cannot_fold_keeps_its_live_record(path):
         archive.query("alter table hidden rename to steps", write=True)
     with closing(LabStore(path)) as mended:
         assert mended.archive.rows("select count(*) from events") == [(len(tale.events),)]
+
+
+APPROVED = """
+import os, signal, sys
+import agentflex_nb as af
+
+@af.tool(approval=True)
+def pay() -> str:
+    "Pay."
+    return "paid"
+
+script = af.ScriptedModel
+lab = af.Lab(sys.argv[1], display=False, durability="process")
+lab.run(af.Agent("a", model=script("Hi.")), "go")
+turn = lab.run(af.Agent("b", version="1", model=script(script.call("pay"), "Done."), tools=[pay]), "go")
+lab.events()
+if sys.argv[2] == "late":
+    lab.run(af.Agent("a", model=script("Hi.")), "go", conversation_id="c")
+turn.approve()
+lab.events()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut far", "gone", "empty", "flipped"])
+@pytest.mark.parametrize("victim", ["lab.duckdb.wal", "lab.duckdb.live-wal"])
+def test_a_log_that_lost_its_end_takes_no_decision_back_without_a_word(path, victim, damage):
+    """K32: an approved call must not wait for its approval again; what is gone is said, or nothing is gone."""
+    subprocess.run([sys.executable, "-c", APPROVED, str(path), "late"], check=False, timeout=60)
+    log = path.with_name(victim)
+    whole = log.read_bytes()
+    cut = {"cut": whole[:-37], "cut far": whole[: len(whole) // 2], "gone": b"", "empty": b""}
+    log.write_bytes(cut.get(damage, whole[: len(whole) // 2] + b"\xff" + whole[len(whole) // 2 + 1 :]))
+    if damage == "gone":
+        log.unlink()
+
+    with suppress(StoreDamagedError), closing(LabStore(path)) as store:
+        assert store.archive.rows("select status from turns") == [("COMPLETED",)] * 3
+        Tale(store, "new").step().finish()
+        assert store.archive.rows("select status from turns where turn_id = 'new'") == [("COMPLETED",)]
+
+
+def test_an_archive_can_be_opened_as_far_as_it_goes_when_its_record_is_moved_away(path):
+    """K32: as the error says."""
+    subprocess.run([sys.executable, "-c", APPROVED, str(path), ""], check=False, timeout=60)
+    log = path.with_name("lab.duckdb.wal")
+    log.write_bytes(log.read_bytes()[:-37])
+    with pytest.raises(StoreDamagedError, match=r"move lab\.duckdb\.live away"):
+        LabStore(path)
+
+    path.with_name("lab.duckdb.live").rename(path.with_name("aside"))
+    with closing(LabStore(path)) as store:
+        assert store.archive.rows("select status from turns order by turn_id") == [
+            ("COMPLETED",),
+            ("WAITING_FOR_APPROVAL",),
+        ]

@@ -85,7 +85,7 @@ def written(path: Path, steps: int) -> int:
 
 
 def test_what_is_written_grows_with_the_steps_and_no_faster(tmp_path):
-    """P16."""
+    """P16, K20."""
     short, long = written(tmp_path / "short", 50), written(tmp_path / "long", 200)
 
     assert long / short < 1.05 * 200 / 50
@@ -179,7 +179,7 @@ def test_the_step_of_a_message_is_the_one_in_which_it_was_saved(path):
 
 
 def test_two_stores_race_for_one_version_and_one_wins(path):
-    """A9."""
+    """A9, K16."""
     one, other = SqliteStore(path, "process"), SqliteStore(path, "process")
     start = Tale(one).turn
 
@@ -233,7 +233,7 @@ while True:
 
 @pytest.mark.parametrize("durability", ["power", "process"])
 def test_no_acknowledged_commit_is_lost_when_the_process_is_killed(path, durability):
-    """P5, E4."""
+    """P5, E4, K31."""
     for n, patience in enumerate((0.01, 0.03, 0.07)):
         with subprocess.Popen(
             [sys.executable, "-c", SAVER, path, durability, str(n)], stdout=subprocess.PIPE, text=True

@@ -256,6 +256,7 @@ def test_power_syncs_every_commit_and_process_does_not(path, durability, level):
 
 
 def test_a_full_disk_says_so_and_keeps_what_was_written(file):
+    """K32"""
     file.write(note("a"))
     file.write(lambda connection: connection.execute("pragma max_page_count = 5").fetchone())
 
@@ -269,6 +270,7 @@ def test_a_full_disk_says_so_and_keeps_what_was_written(file):
 
 
 def test_a_file_that_may_only_be_read_says_so(file):
+    """K32"""
     file.write(lambda connection: connection.execute("pragma query_only = 1"))
 
     with pytest.raises(StoreError, match="read-only"):
@@ -319,6 +321,7 @@ def test_the_tables_of_something_else_are_left_alone(path):
 
 
 def test_pages_that_were_overwritten_are_damaged(path):
+    """K32"""
     file = SqliteFile(path, "power", [FIRST])
     for n in range(200):
         file.write(note(f"{n}" * 50))
@@ -339,7 +342,7 @@ def test_pages_that_were_overwritten_are_damaged(path):
 
 
 def test_a_log_without_its_head_is_damaged_not_empty(path, tmp_path):
-    """Acknowledged commits that lie there would be gone without a word."""
+    """K32: acknowledged commits that lie there would be gone without a word."""
     file = SqliteFile(path, "power", [FIRST])
     file.write(note("acknowledged"))
     copy = tmp_path / "copy"

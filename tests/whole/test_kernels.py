@@ -401,32 +401,66 @@ lab.close()
     promises_hold(tmp_path)
 
 
-@pytest.mark.parametrize(("mode", "touched"), [(2, "*.py"), (3, "events.py"), (3, "machine.py"), (3, "forms.py")])
-def test_a_package_that_is_loaded_again_by_itself_goes_on_with_what_waits(new_kernel, tmp_path, mode, touched):
-    """K17: %autoreload, over all modules at once; or in mode 3, which replaces less surely, over those of words."""
+MINE = """
+import agentflex_nb as af
+import pydantic
+
+class Seats(pydantic.BaseModel):
+    n: int
+
+form = af.AgentForm("seats", "Seats", Seats)
+script = af.ScriptedModel
+
+@af.tool(approval=True)
+def book() -> str:
+    "Book."
+    data = af.AgentToolContext.current().form_data
+    if data is None:
+        raise af.FormRequired(form, "How many?")
+    with open("done.txt", "a") as file:
+        file.write(f"{Seats(**data).n}\\n")
+    return "booked"
+
+def on_event(event):
+    pass
+
+def agent():
+    return af.Agent("shop", model=script(script.call("book"), "Done."), tools=[book], forms=[form])
+"""
+
+
+@pytest.mark.parametrize(("mode", "touched"), [(2, "agentflex_nb/**/*.py"), (2, "mine.py"), (3, "mine.py")])
+def test_what_is_loaded_again_by_itself_goes_on_with_what_waits(new_kernel, tmp_path, mode, touched):
+    """K17: %autoreload, over all of this package, or over a module of the user's with tools, forms and listeners."""
     home = tmp_path / "home"
     shutil.copytree(Path(af.__file__).parent, home / "agentflex_nb", ignore=shutil.ignore_patterns("__pycache__"))
+    (home / "mine.py").write_text(MINE)
     kernel = new_kernel(home=home)
     ok(kernel.run(f"%load_ext autoreload\n%autoreload {mode}"))
-    ok(kernel.run(SHOP))
+    cell = """
+import mine
+lab = af.Lab("lab.duckdb", user="alice", durability="process")
+lab.runner.add_event_listener(mine.on_event)
+agent = lab.register(mine.agent())
+"""
+    ok(kernel.run(cell))
     ok(kernel.run('turn = lab.run(agent, "go"); event = turn.events()[-1]'))
-    for file in sorted(home.rglob(touched)):
+    for file in sorted(home.glob(touched)):
         file.write_text(file.read_text("utf-8") + "\n_TOUCHED = True\n", "utf-8")
 
-    told = kernel.run(
-        """
+    told = kernel.run("""
 import copy, pickle
 print(event.type == af.EventType.TURN_SUSPENDED, pickle.loads(pickle.dumps(event)) == event == copy.deepcopy(event))
 snapshot = turn.to_snapshot()
 print(pickle.loads(pickle.dumps(snapshot)) == snapshot == copy.deepcopy(snapshot))
 print(copy.deepcopy(agent).version == agent.version)
-"""
-    )
+""")
     assert ok(told) == "True True\nTrue\nTrue\n"
-    ok(kernel.run(SHOP))
-    told = kernel.run("turn.approve(); print(turn.status == af.AgentStatus.COMPLETED, turn.status)")
+    ok(kernel.run(cell))
+    ok(kernel.run("turn.approve()"))
+    told = kernel.run('turn.submit({"n": 3}); print(turn.status == af.AgentStatus.COMPLETED, turn.status)')
     assert ok(told) == "True COMPLETED\n"
-    assert done(tmp_path) == ["O-1"]
+    assert done(tmp_path) == ["3"]
 
 
 def test_what_a_tool_prints_stands_under_the_cell_that_runs_it(new_kernel):

@@ -303,7 +303,7 @@ def test_a_reply_without_calls_is_the_answer_however_it_ended(lab, pieces, outpu
     turn = lab.run(af.Agent("a", model=model), "hi", options=options)
 
     assert (turn.status, turn.output, len(model.requests)) == ("COMPLETED", output, 1)
-    assert (turn.messages[-1].content, turn.to_snapshot().finish_reason) == (output, reason)
+    assert (turn.messages[-1].content, turn.finish_reason) == (output, reason)
     (completed,) = [event for event in turn.events() if event.type == "MODEL_COMPLETED"]
     assert completed.data["finish_reason"] == reason
     for frame in (lab.turns(), lab.model_calls()):
